@@ -1,0 +1,74 @@
+package fleet
+
+import "time"
+
+// Occupied says what a tree is.
+type Occupied string
+
+// The occupancies.
+const (
+	Free     Occupied = "free"
+	Reserved Occupied = "reserved"
+	Taken    Occupied = "occupied"
+	Foreign  Occupied = "foreign"
+)
+
+// Holding is the answer to "may somebody be sent into this tree", and who is in the way.
+type Holding struct {
+	State Occupied
+	// Member is the live member of an occupied tree.
+	Member *Member
+	// Launch is the launch that holds a reserved tree, where the daemon has one.
+	Launch *Launch
+	// Entry is the reservation that holds a reserved tree, where the file has one.
+	Entry *Entry
+	// Remaining is what is left of the grace of a reserved tree.
+	Remaining time.Duration
+}
+
+// ReservationID is the id of the reservation that the holder came by, or empty.
+func (h Holding) ReservationID() string {
+	switch {
+	case h.Member != nil:
+		return h.Member.Reservation
+	case h.Launch != nil:
+		return h.Launch.Reservation
+	case h.Entry != nil:
+		return h.Entry.ID
+	}
+	return ""
+}
+
+// Occupancy is the rule of the whole program: a tree is occupied by a live member; else reserved by a launch, or by
+// an entry whose worker is not listed and whose grace is not over; else free. An entry whose worker is listed is
+// skipped, so an unpruned file costs nothing.
+//
+// Who decides on the answer holds the admission lock, and read entries before roster.
+func Occupancy(t Tree, entries []Entry, roster Roster, now Instant) Holding {
+	for i := range roster.Members {
+		if m := &roster.Members[i]; m.Alive() && t.Same(Tree{m.Tree, m.File}) {
+			return Holding{State: Taken, Member: m}
+		}
+	}
+	h := Holding{State: Free}
+	for i := range roster.Launches {
+		if l := &roster.Launches[i]; t.Same(Tree{l.Tree, l.File}) {
+			h = Holding{State: Reserved, Launch: l, Remaining: l.Deadline.Remaining(now)}
+			break
+		}
+	}
+	for i := range entries {
+		e := &entries[i]
+		if !t.Same(e.On()) || roster.Listed(e.ID) || e.Expired(now) {
+			continue
+		}
+		if h.State == Free {
+			h = Holding{State: Reserved, Remaining: e.Remaining(now)}
+		}
+		if h.Launch == nil || h.Launch.Reservation == e.ID {
+			h.Entry = e
+		}
+		break
+	}
+	return h
+}

@@ -1,0 +1,153 @@
+package fleet
+
+import "time"
+
+// Snapshot is the fleet at one moment, for whoever displays it. It was made without a lock: the reservation file was
+// read first and the roster second, so that no worker is missing from both.
+type Snapshot struct {
+	// Rev grows with each snapshot of one observer.
+	Rev          uint64
+	At           Instant
+	Trees        []TreeRow
+	Members      []Member
+	Launches     []Launch
+	Slots        []Slot
+	Reservations []ReservationRow
+	Events       []Event // oldest first
+	Lock         LockInfo
+	Daemon       DaemonInfo
+	// File says how the reservation file is; an unreadable file is an error here, never an empty fleet.
+	File FileInfo
+}
+
+// TreeRow is one tree as lists show it.
+type TreeRow struct {
+	Tree        string   `json:"tree"`
+	Branch      string   `json:"branch"`
+	Dirty       bool     `json:"dirty"`
+	Occupancy   Occupied `json:"occupancy"`
+	Member      string   `json:"member"`
+	Reservation string   `json:"reservation"`
+	// RemainingS is the rest of the grace in seconds when the row was made. A live view counts down from Deadline.
+	RemainingS float64  `json:"remaining_s"`
+	Deadline   Deadline `json:"-"`
+	// Launch is the launch that holds the tree, where there is one.
+	Launch string `json:"-"`
+	// Missing says that the directory is gone.
+	Missing bool `json:"missing,omitempty"`
+}
+
+// ReservationRow is one entry with what occupancy makes of it.
+type ReservationRow struct {
+	Tree       string     `json:"tree"`
+	ID         string     `json:"id"`
+	Role       Role       `json:"role"`
+	Profile    string     `json:"profile"`
+	Slot       string     `json:"slot"`
+	ReservedAt time.Time  `json:"reserved_at"`
+	ExpiresAt  time.Time  `json:"expires_at"`
+	RemainingS float64    `json:"remaining_s"`
+	Verdict    Verdict    `json:"verdict"`
+	Dispatcher Dispatcher `json:"dispatcher"`
+	Deadline   Deadline   `json:"-"`
+	// Droppable says whether a prune would drop it now.
+	Droppable bool `json:"-"`
+}
+
+// LockInfo is the admission lock as the system shows it.
+type LockInfo struct {
+	State  string      `json:"state"` // "free" or "held"
+	Holder *LockHolder `json:"holder,omitempty"`
+}
+
+// LockHolder is a process that holds the lock.
+type LockHolder struct {
+	Pid     int    `json:"pid"`
+	Program string `json:"program"`
+	// Since is when this observer first saw it hold the lock.
+	Since time.Time `json:"since"`
+}
+
+// DaemonInfo says whether the daemon answers, and since when it runs.
+type DaemonInfo struct {
+	Running bool      `json:"running"`
+	Pid     int       `json:"pid"`
+	Version string    `json:"version"`
+	Since   time.Time `json:"since,omitzero"`
+	Socket  string    `json:"socket,omitempty"`
+	// Error says why it does not answer.
+	Error string `json:"error,omitempty"`
+	// AnsweredAt is when it last answered this observer.
+	AnsweredAt time.Time `json:"-"`
+}
+
+// FileInfo says how the reservation file is.
+type FileInfo struct {
+	Path string `json:"path"`
+	// Error says what is wrong with it, empty if nothing is.
+	Error string `json:"error,omitempty"`
+	// ReadAt is when it was last read.
+	ReadAt time.Time `json:"-"`
+}
+
+// PruneReport is what a prune did or would do, as `prune --json` prints it.
+type PruneReport struct {
+	Pruned []Pruned `json:"pruned"`
+	Kept   int      `json:"kept"`
+	Lock   string   `json:"lock"` // "taken" or "busy"
+}
+
+// Pruned is one entry that a prune dropped, or would drop.
+type Pruned struct {
+	Tree   string  `json:"tree"`
+	ID     string  `json:"id"`
+	Reason Verdict `json:"reason"`
+}
+
+// Screen is a member's terminal as somebody would see it. Its lines are safe to draw: Styled holds SGR sequences and
+// printable text only.
+type Screen struct {
+	Cols   int      `json:"cols"`
+	Rows   int      `json:"rows"`
+	Lines  []string `json:"lines"`
+	Styled []string `json:"styled"`
+	Title  string   `json:"title"`
+	Cursor Cursor   `json:"cursor"`
+	// Rev grows with each change, so that a reader can wait for the next.
+	Rev uint64 `json:"rev"`
+}
+
+// Cursor is the place of the cursor, from 0,0.
+type Cursor struct {
+	X       int  `json:"x"`
+	Y       int  `json:"y"`
+	Visible bool `json:"visible"`
+}
+
+// Order is what a dispatch is asked to do.
+type Order struct {
+	// Tree is a path in the tree; it is resolved to the tree's top level.
+	Tree    string
+	Role    Role
+	Profile string
+	Task    string
+	// Grace overrides the configured boot grace where it is not zero.
+	Grace time.Duration
+	// NoGit allows a directory outside git to be a tree of its own.
+	NoGit bool
+}
+
+// Choices are what an operator can choose from when dispatching.
+type Choices struct {
+	Roles    []Role
+	Profiles []ProfileInfo
+	Grace    time.Duration
+}
+
+// ProfileInfo is a configured way to run an agent.
+type ProfileInfo struct {
+	Name string `json:"name"`
+	// Command is the argv as configured, for people.
+	Command string `json:"command"`
+	Ready   string `json:"ready"`
+}

@@ -1,0 +1,92 @@
+// Package api is the daemon's interface as both sides see it: the bodies that travel over the socket. It is a leaf that
+// client and daemon share.
+package api
+
+import (
+	"time"
+
+	"fleetdeck/fleet"
+)
+
+// Spawn asks for an agent: the body of POST /v1/members. It is idempotent by Reservation.
+type Spawn struct {
+	Reservation string     `json:"reservation"`
+	Tree        string     `json:"tree"`
+	Role        fleet.Role `json:"role"`
+	Profile     string     `json:"profile"`
+	Task        string     `json:"task"`
+}
+
+// Accepted answers Spawn: the launch, or the member where its worker is listed already.
+type Accepted struct {
+	Launch *fleet.Launch `json:"launch,omitempty"`
+	Member *fleet.Member `json:"member,omitempty"`
+}
+
+// ID is the member's id.
+func (a Accepted) ID() string {
+	switch {
+	case a.Launch != nil:
+		return a.Launch.ID
+	case a.Member != nil:
+		return a.Member.ID
+	}
+	return ""
+}
+
+// Slot is the slot that the agent holds, or empty.
+func (a Accepted) Slot() string {
+	switch {
+	case a.Launch != nil:
+		return a.Launch.Slot
+	case a.Member != nil:
+		return a.Member.Slot
+	}
+	return ""
+}
+
+// LaunchStatus answers GET /v1/launches/{id}: how a launch stands or ended. Exactly one of its fields is set.
+type LaunchStatus struct {
+	Launch *fleet.Launch  `json:"launch,omitempty"`
+	Member *fleet.Member  `json:"member,omitempty"`
+	Failed *fleet.Refusal `json:"failed,omitempty"`
+}
+
+// Input is the body of POST /v1/members/{id}/input.
+type Input struct {
+	// Text is typed as it stands.
+	Text string `json:"text"`
+	// Enter presses the return key afterwards.
+	Enter bool `json:"enter"`
+}
+
+// Report is the body of POST /v1/members/{id}/state.
+type Report struct {
+	State   fleet.State `json:"state"`
+	Message string      `json:"message"`
+}
+
+// Identity answers GET /v1/whoami.
+type Identity struct {
+	Member        string     `json:"member"`
+	Role          fleet.Role `json:"role"`
+	Slot          string     `json:"slot"`
+	Tree          string     `json:"tree"`
+	Profile       string     `json:"profile"`
+	CharterSHA256 string     `json:"charter_sha256"`
+	May           []string   `json:"may"`
+}
+
+// Health answers GET /v1/health.
+type Health struct {
+	Status  string    `json:"status"`
+	Pid     int       `json:"pid"`
+	Version string    `json:"version"`
+	Since   time.Time `json:"since"`
+}
+
+// Limits of what the daemon reads.
+const (
+	MaxBody = 4 << 20
+	MaxTask = 1 << 20
+)

@@ -1,0 +1,328 @@
+// Package book is the reservation book: one JSON file, keyed by tree, that says which trees a dispatch is under way to.
+//
+// It guarantees that the file changes only under the admission lock, as one read-modify-write wholly inside it, and
+// that an entry is dropped by its id, never by its tree alone. Every dispatcher and every pruner of the program comes
+// through here. Callers hand in the roster; [Book.Reserve] asks for it while it holds the lock.
+package book
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"fleetdeck/fleet"
+	"fleetdeck/lockfile"
+)
+
+// FileName is the reservation file's name in the state directory.
+const FileName = "reservations.json"
+
+// Format is the value of the file's "$format".
+const Format = "fleetdeck.reservations/1"
+
+// Book is the reservation file of one state directory. It is safe for use by several goroutines.
+type Book struct {
+	file *lockfile.File
+	now  func() fleet.Instant
+	// Warn is told what went wrong without making a call fail, such as a directory that could not be synced.
+	Warn func(error)
+}
+
+// Open opens the book in the state directory dir, which must exist. A missing file is an empty book.
+func Open(dir string, now func() fleet.Instant) (*Book, error) {
+	file, err := lockfile.Open(filepath.Join(dir, FileName))
+	if err != nil {
+		return nil, fmt.Errorf("open the reservation book: %w", err)
+	}
+	return &Book{file: file, now: now, Warn: func(error) {}}, nil
+}
+
+// Path is the real path of the file.
+func (b *Book) Path() string { return b.file.Path() }
+
+// LockPath is the path of the admission lock.
+func (b *Book) LockPath() string { return b.file.LockPath() }
+
+// Lock takes the admission lock for a purpose of the caller's own.
+func (b *Book) Lock(ctx context.Context, window time.Duration) (unlock func() error, err error) {
+	held, err := b.lock(ctx, window)
+	if err != nil {
+		return nil, err
+	}
+	return held.Unlock, nil
+}
+
+// LockInfo looks who holds the admission lock, without waiting for it.
+func (b *Book) LockInfo() fleet.LockInfo {
+	holders, err := b.file.Holders()
+	if err != nil || len(holders) == 0 {
+		return fleet.LockInfo{State: "free"}
+	}
+	h := holders[0]
+	return fleet.LockInfo{State: "held", Holder: &fleet.LockHolder{Pid: h.Pid, Program: h.Program, Since: h.Since}}
+}
+
+// Watch sends a token whenever the file may have changed.
+func (b *Book) Watch(ctx context.Context) <-chan struct{} {
+	return b.file.Watch(ctx, lockfile.WatchOptions{})
+}
+
+// Read gives the entries as they stand, without the lock: for display only. Whoever decides reads inside the lock.
+func (b *Book) Read() ([]fleet.Entry, error) {
+	data, err := b.file.Read()
+	doc, err := b.parse(data, err)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]fleet.Entry, 0, doc.Len())
+	for tree, raw := range doc.All() {
+		e, err := decode(tree, raw)
+		if err != nil {
+			return nil, b.corrupt(err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// View asks the daemon who is there.
+type View func(context.Context) (fleet.Roster, error)
+
+// Draft is a reservation before it is written.
+type Draft struct {
+	Tree       fleet.Tree
+	Role       fleet.Role
+	Profile    string
+	Grace      time.Duration
+	Dispatcher fleet.Dispatcher
+}
+
+// Reserve writes a reservation for the draft's tree, or says who is in the way. It takes the lock within window, reads
+// the file, only then asks view for the roster, decides, and writes. Any doubt refuses, and a refusal leaves the file as it was.
+func (b *Book) Reserve(ctx context.Context, window time.Duration, draft Draft, view View) (fleet.Entry, error) {
+	held, err := b.lock(ctx, window)
+	if err != nil {
+		return fleet.Entry{}, err
+	}
+	defer held.Unlock()
+
+	doc, err := b.readLocked(held)
+	if err != nil {
+		return fleet.Entry{}, err
+	}
+	rivals, err := b.entriesOn(doc, draft.Tree)
+	if err != nil {
+		return fleet.Entry{}, err
+	}
+	roster, err := view(ctx)
+	if err != nil {
+		return fleet.Entry{}, err
+	}
+	if err := refusalFor(draft.Tree, fleet.Occupancy(draft.Tree, rivals, roster, b.now())); err != nil {
+		return fleet.Entry{}, err
+	}
+
+	entry := b.entry(draft)
+	raw, err := json.Marshal(entry.Reservation)
+	if err != nil {
+		return fleet.Entry{}, fmt.Errorf("encode the reservation: %w", err)
+	}
+	doc.Set(entry.Tree, raw)
+	if err := b.write(held, doc); err != nil {
+		return fleet.Entry{}, err
+	}
+	return entry, nil
+}
+
+func (b *Book) entry(draft Draft) fleet.Entry {
+	now := b.now()
+	deadline := fleet.DeadlineAfter(now, draft.Grace)
+	return fleet.Entry{Tree: draft.Tree.Path, Reservation: fleet.Reservation{
+		ID:         ulid.Make().String(),
+		Role:       draft.Role,
+		Profile:    draft.Profile,
+		File:       draft.Tree.File,
+		Dispatcher: draft.Dispatcher,
+		ReservedAt: now.Wall.UTC().Truncate(time.Millisecond),
+		ExpiresAt:  deadline.Wall.Truncate(time.Millisecond),
+		Boot:       deadline.Boot,
+	}}
+}
+
+// Admit is the fence at the daemon: under the lock it checks that the reservation id still stands for tree and that its grace
+// is not over, and calls admit with it before the lock goes. Nothing is written to the book.
+func (b *Book) Admit(ctx context.Context, window time.Duration, tree, id string, admit func(fleet.Entry) error) error {
+	held, err := b.lock(ctx, window)
+	if err != nil {
+		return err
+	}
+	defer held.Unlock()
+
+	doc, err := b.readLocked(held)
+	if err != nil {
+		return err
+	}
+	raw, ok := doc.Get(tree)
+	if !ok {
+		return fleet.Refuse(fleet.CodeReservationStale, "reservation %s for %s does not stand any more", id, tree).
+			WithHint("dispatch again: the tree may have been given away meanwhile")
+	}
+	e, err := decode(tree, raw)
+	if err != nil {
+		return b.corrupt(err)
+	}
+	switch {
+	case e.ID != id:
+		return fleet.Refuse(fleet.CodeReservationStale, "%s is reserved by another dispatch (%s, not %s)", tree, e.ID, id)
+	case e.Expired(b.now()):
+		return fleet.Refuse(fleet.CodeReservationStale, "the grace of reservation %s for %s has run out", id, tree).
+			WithHint("dispatch again")
+	}
+	return admit(e)
+}
+
+// Release drops the entry of tree if its id is id; an empty id drops whatever stands there. It reports whether there was
+// anything to drop: that the entry is gone already, or is another's by now, is no error.
+func (b *Book) Release(ctx context.Context, window time.Duration, tree, id string) (dropped fleet.Entry, ok bool, err error) {
+	held, err := b.lock(ctx, window)
+	if err != nil {
+		return fleet.Entry{}, false, err
+	}
+	defer held.Unlock()
+
+	doc, err := b.readLocked(held)
+	if err != nil {
+		return fleet.Entry{}, false, err
+	}
+	raw, ok := doc.Get(tree)
+	if !ok {
+		return fleet.Entry{}, false, nil
+	}
+	e, err := decode(tree, raw)
+	if err != nil {
+		return fleet.Entry{}, false, b.corrupt(err)
+	}
+	if id != "" && e.ID != id {
+		return e, false, nil
+	}
+	doc.Delete(tree)
+	if err := b.write(held, doc); err != nil {
+		return fleet.Entry{}, false, err
+	}
+	return e, true, nil
+}
+
+func (b *Book) lock(ctx context.Context, window time.Duration) (*lockfile.Held, error) {
+	held, err := b.file.Lock(ctx, window)
+	switch {
+	case err == nil:
+		return held, nil
+	case errors.Is(err, lockfile.ErrBusy):
+		return nil, fleet.Refuse(fleet.CodeLockBusy, "the admission lock is %w", err).
+			WithHint("try again; if the holder hangs, end it: the lock goes with the process")
+	}
+	return nil, fmt.Errorf("take the admission lock: %w", err)
+}
+
+func (b *Book) readLocked(held *lockfile.Held) (*lockfile.Document, error) {
+	data, err := held.Read()
+	return b.parse(data, err)
+}
+
+func (b *Book) parse(data []byte, err error) (*lockfile.Document, error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return lockfile.NewDocument(Format), nil
+	}
+	if err != nil {
+		return nil, fleet.Refuse(fleet.CodeFileCorrupt, "read the reservation file: %w", err).
+			WithHint("make %s readable for this user", b.Path())
+	}
+	doc, err := lockfile.Parse(data, Format)
+	if err != nil {
+		return nil, b.corrupt(err)
+	}
+	return doc, nil
+}
+
+func (b *Book) corrupt(err error) error {
+	if errors.Is(err, lockfile.ErrFormat) {
+		return fleet.Refuse(fleet.CodeFileCorrupt, "%s: %w", b.Path(), err).
+			WithHint("a newer fleetdeck wrote it: use that one; nothing was changed")
+	}
+	return fleet.Refuse(fleet.CodeFileCorrupt, "%s: %w", b.Path(), err).
+		WithHint("nothing was changed; 'fleetdeck repair' sets the file aside and rebuilds it")
+}
+
+// write replaces the file. A change that is visible but perhaps not durable is done, and only worth a warning.
+func (b *Book) write(held *lockfile.Held, doc *lockfile.Document) error {
+	err := held.Replace(doc.Bytes())
+	var unsure *lockfile.DurabilityError
+	if errors.As(err, &unsure) {
+		b.Warn(unsure)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write the reservation file: %w", err)
+	}
+	return nil
+}
+
+// entriesOn decodes the entries that may stand for t, and checks the entry time of all: a file with one bad time is
+// corrupt, since nobody can say which tree it fails to protect.
+func (b *Book) entriesOn(doc *lockfile.Document, t fleet.Tree) ([]fleet.Entry, error) {
+	var on []fleet.Entry
+	for tree, raw := range doc.All() {
+		file, err := probe(tree, raw)
+		if err != nil {
+			return nil, b.corrupt(err)
+		}
+		if tree != t.Path && (t.File == "" || file != string(t.File)) {
+			continue
+		}
+		e, err := decode(tree, raw)
+		if err != nil {
+			return nil, b.corrupt(err)
+		}
+		on = append(on, e)
+	}
+	return on, nil
+}
+
+// refusalFor words what is in the way of a dispatch into t.
+func refusalFor(t fleet.Tree, h fleet.Holding) error {
+	switch h.State {
+	case fleet.Free:
+		return nil
+	case fleet.Taken:
+		return fleet.Refuse(fleet.CodeTreeOccupied, "%s is occupied by member %s (%s, %s)",
+			t.Path, h.Member.ID, h.Member.Role, h.Member.State).
+			WithHint("look at it with 'fleetdeck screen %s', or end it with 'fleetdeck stop %s'", h.Member.ID, h.Member.ID)
+	case fleet.Foreign:
+		return fleet.Refuse(fleet.CodeTreeForeign, "an agent that fleetdeck did not start runs in %s", t.Path)
+	}
+	by := "a launch"
+	if e := h.Entry; e != nil {
+		by = "reservation " + e.ID
+		if p := e.Dispatcher; p.Program != "" {
+			by += fmt.Sprintf(" of %s (pid %d)", strings.TrimSpace(p.Program), p.Pid)
+		}
+	} else if h.Launch != nil {
+		by = "launch " + h.Launch.ID
+	}
+	return fleet.Refuse(fleet.CodeTreeReserved, "%s is reserved by %s, %s left", t.Path, by, seconds(h.Remaining)).
+		WithHint("wait for its worker, or drop the reservation by hand with 'fleetdeck release'")
+}
+
+func seconds(d time.Duration) string {
+	if d < 0 {
+		d = 0
+	}
+	return fmt.Sprintf("%.0f s", d.Seconds())
+}

@@ -1,0 +1,197 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/agent"
+)
+
+// builder turns what the file says into a Config, and gathers everything that is wrong on the way.
+type builder struct {
+	path, dir string
+	data      []byte
+	errs      []error
+}
+
+func (b *builder) fail(key, format string, args ...any) {
+	b.errs = append(b.errs, &Error{b.path, b.line(key), key + ": " + fmt.Sprintf(format, args...)})
+}
+
+// line finds the line of the last part of key, where that is unmistakable.
+func (b *builder) line(key string) int {
+	name := key[strings.LastIndexByte(key, '.')+1:]
+	table, _, _ := strings.Cut(strings.TrimSuffix(key, "."+name), "[")
+	in := table == key || table == name
+	for i, l := range strings.Split(string(b.data), "\n") {
+		l = strings.TrimSpace(l)
+		if h, ok := strings.CutPrefix(l, "["); ok {
+			h = strings.Trim(h, "[] ")
+			in = h == table
+			if h == key {
+				return i + 1
+			}
+			continue
+		}
+		if lhs, _, ok := strings.Cut(l, "="); ok && in && strings.TrimSpace(lhs) == name {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func (b *builder) build(f file) *Config {
+	c := &Config{
+		Path:      b.path,
+		Grace:     b.duration("grace", f.Grace, DefaultGrace),
+		LockWait:  b.duration("lock_wait", f.LockWait, DefaultLockWait),
+		PruneWait: b.duration("prune_wait", f.PruneWait, DefaultPruneWait),
+		Roles:     map[fleet.Role]Role{},
+		Profiles:  map[string]Profile{},
+		Slots:     f.Slots,
+		Staff:     f.Staff,
+	}
+	for _, p := range f.Roots {
+		c.Roots = append(c.Roots, b.abs(p))
+	}
+	for _, p := range f.Trees {
+		c.Trees = append(c.Trees, b.abs(p))
+	}
+	for name, r := range f.Roles {
+		role := Role{May: r.May}
+		if r.Charter != "" {
+			role.Charter = b.abs(r.Charter)
+		}
+		for _, m := range r.May {
+			if !slices.Contains([]string{"spawn", "send", "stop"}, m) {
+				b.fail("roles."+name+".may", "%q is unknown: use spawn, send, stop", m)
+			}
+		}
+		c.Roles[name] = role
+	}
+	for name, p := range f.Profiles {
+		c.Profiles[name] = b.profile(name, p)
+	}
+	c.addBuiltins()
+	b.checkSlots(c)
+	b.checkStaff(c)
+	return c
+}
+
+func (b *builder) profile(name string, p fileProfile) Profile {
+	key := "profiles." + name
+	out := Profile{Name: name, Agent: p.Agent, Command: p.Command, Ready: Ready{On: "started"}}
+	if p.Agent != "" {
+		a, ok := agent.Lookup(p.Agent)
+		if !ok {
+			b.fail(key+".agent", "%q is no known agent: use %s, or give a command", p.Agent, strings.Join(agent.Names(), ", "))
+			return out
+		}
+		out.Ready = Ready{On: a.Ready}
+		if len(out.Command) == 0 {
+			out.Command = a.Command
+		}
+	}
+	if len(out.Command) == 0 || out.Command[0] == "" {
+		b.fail(key, "needs an agent or a command")
+	}
+	if p.Ready != "" {
+		out.Ready = b.ready(key+".ready", p.Ready)
+	}
+	return out
+}
+
+func (b *builder) ready(key, s string) Ready {
+	switch s {
+	case "started", "output", "report":
+		return Ready{On: s}
+	}
+	if expr, ok := strings.CutPrefix(s, "pattern:"); ok {
+		re, err := regexp.Compile(expr)
+		if err != nil {
+			b.fail(key, "%v", err)
+		}
+		return Ready{On: "pattern", Pattern: re}
+	}
+	b.fail(key, `%q is unknown: use "started", "output", "report" or "pattern:REGEX"`, s)
+	return Ready{}
+}
+
+func (b *builder) checkSlots(c *Config) {
+	seen := map[string]bool{}
+	for i, s := range c.Slots {
+		key := fmt.Sprintf("slots[%d]", i)
+		switch {
+		case s.Name == "":
+			b.fail(key+".name", "a slot needs a name")
+		case seen[s.Name]:
+			b.fail(key+".name", "%q stands twice", s.Name)
+		}
+		seen[s.Name] = true
+		if _, ok := c.Roles[s.Role]; !ok {
+			b.fail(key+".role", "%q is no configured role", s.Role)
+		}
+		if _, ok := c.Profiles[s.Profile]; !ok {
+			b.fail(key+".profile", "%q is no configured profile", s.Profile)
+		}
+	}
+}
+
+func (b *builder) checkStaff(c *Config) {
+	for i := range c.Staff {
+		s := &c.Staff[i]
+		key := fmt.Sprintf("staff[%d]", i)
+		if s.Tree == "" {
+			b.fail(key+".tree", "names no tree")
+		}
+		s.Tree = b.abs(s.Tree)
+		if s.Role == "" {
+			s.Role = fleet.RoleDev
+		}
+		if _, ok := c.Roles[s.Role]; !ok {
+			b.fail(key+".role", "%q is no configured role", s.Role)
+		}
+		if _, ok := c.Profiles[s.Profile]; !ok {
+			b.fail(key+".profile", "%q is no configured profile", s.Profile)
+		}
+		if s.Restart == "" {
+			s.Restart = "on-failure"
+		}
+		if !slices.Contains([]string{"never", "on-failure", "always"}, s.Restart) {
+			b.fail(key+".restart", "%q is unknown: use never, on-failure or always", s.Restart)
+		}
+	}
+}
+
+func (b *builder) duration(key, s string, or time.Duration) time.Duration {
+	if s == "" {
+		return or
+	}
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		b.fail(key, `%q is no duration: write it like "90s"`, s)
+	case d <= 0:
+		b.fail(key, "%s must be more than zero", s)
+	}
+	return d
+}
+
+// abs makes a path of the file absolute: "~" is the home directory, and a relative path is relative to the file.
+func (b *builder) abs(p string) string {
+	if p == "~" || strings.HasPrefix(p, "~/") {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, p[1:])
+		}
+	}
+	if filepath.IsAbs(p) {
+		return filepath.Clean(p)
+	}
+	return filepath.Join(b.dir, p)
+}

@@ -1,0 +1,209 @@
+// Package dispatch is a dispatch from first to last: reserve, send, settle. It is the only way to staff a tree: the command line,
+// the console, the keeper and the agents' own door all come through here.
+//
+// It guarantees that a dispatch that was provably refused leaves no reservation behind, and that one whose outcome is
+// unknown leaves it standing until its grace runs out.
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/api"
+	"fleetdeck/fleet/book"
+	"fleetdeck/fleet/client"
+	"fleetdeck/fleet/tree"
+)
+
+const (
+	// rosterTimeout bounds the question for the roster, since it is asked while the admission lock is held.
+	rosterTimeout = 2 * time.Second
+	// sendMargin is how much longer than its own wait for the lock the daemon may take to answer a spawn.
+	sendMargin = 10 * time.Second
+	// askAgain is the pause between two questions for an outcome that is unknown.
+	askAgain = 250 * time.Millisecond
+)
+
+// Ledger is where reservations stand.
+type Ledger interface {
+	Reserve(ctx context.Context, window time.Duration, draft book.Draft, view book.View) (fleet.Entry, error)
+	Release(ctx context.Context, window time.Duration, tree, id string) (fleet.Entry, bool, error)
+}
+
+// Daemon is what a dispatch asks of the daemon.
+type Daemon interface {
+	Roster(ctx context.Context) (fleet.Roster, error)
+	Spawn(ctx context.Context, req api.Spawn) (api.Accepted, error)
+	Launch(ctx context.Context, id string) (api.LaunchStatus, error)
+}
+
+// Dispatcher carries out dispatches. It is safe for use by several goroutines.
+type Dispatcher struct {
+	Ledger Ledger
+	Daemon Daemon
+	// LockWait is the acquire window, Grace the boot grace of an order that names none.
+	LockWait time.Duration
+	Grace    time.Duration
+	// Self is written into each reservation.
+	Self fleet.Dispatcher
+	Now  func() fleet.Instant
+	// Progress, where set, is told in plain words what a dispatch waits for.
+	Progress func(string)
+}
+
+// Reserve writes a reservation for order without sending anything: for a dispatcher that sends by itself.
+func (d *Dispatcher) Reserve(ctx context.Context, order fleet.Order) (fleet.Entry, error) {
+	t, err := tree.Resolve(ctx, order.Tree, order.NoGit)
+	if err != nil {
+		return fleet.Entry{Tree: order.Tree}, err
+	}
+	grace := order.Grace
+	if grace == 0 {
+		grace = d.Grace
+	}
+	entry, err := d.Ledger.Reserve(ctx, d.LockWait, book.Draft{
+		Tree: t, Role: order.Role, Profile: order.Profile, Grace: grace, Dispatcher: d.Self,
+	}, d.roster)
+	if err != nil {
+		entry.Tree = t.Path
+	}
+	return entry, err
+}
+
+// roster is asked inside the admission lock. That the daemon is out of reach is no proof that nobody is there.
+func (d *Dispatcher) roster(ctx context.Context) (fleet.Roster, error) {
+	ctx, cancel := context.WithTimeout(ctx, rosterTimeout)
+	defer cancel()
+	r, err := d.Daemon.Roster(ctx)
+	if err != nil && fleet.RefusalOf(err) == nil {
+		return r, fleet.Refuse(fleet.CodeDaemonUnreachable, "the daemon does not say who is there: %w", err).
+			WithHint("look at it with 'fleetdeck status'; nothing was reserved")
+	}
+	return r, err
+}
+
+// Dispatch carries out order. The outcome says everything; the error is the same in the form that says what to do, and
+// is nil exactly if the daemon accepted.
+func (d *Dispatcher) Dispatch(ctx context.Context, order fleet.Order) (fleet.Outcome, error) {
+	out := fleet.Outcome{Tree: order.Tree, Role: order.Role, Profile: order.Profile}
+	if abs, err := filepath.Abs(order.Tree); err == nil {
+		out.Tree = abs
+	}
+	entry, err := d.Reserve(ctx, order)
+	if err != nil {
+		out.Tree = entry.Tree
+		return refused(out, err), err
+	}
+	out.Tree, out.Reservation = entry.Tree, entry.ID
+
+	accepted, err := d.send(ctx, entry, order)
+	var unknown *unknownError
+	switch {
+	case err == nil:
+		out.Outcome, out.Member, out.Slot = fleet.Accepted, accepted.ID(), accepted.Slot()
+		return out, nil
+	case errors.As(err, &unknown):
+		out.Outcome, out.Code, out.Message = fleet.Unknown, fleet.CodeOutcomeUnknown, unknown.Error()
+		return out, fleet.Refuse(fleet.CodeOutcomeUnknown, "%w", unknown).
+			WithHint("the reservation stays until its grace runs out; see 'fleetdeck trees' for what became of it")
+	}
+	if serr := d.settle(ctx, entry); serr != nil {
+		err = errors.Join(err, serr)
+	}
+	out.Reservation = ""
+	return refused(out, err), err
+}
+
+// Wait waits until the launch id is listed, or has failed.
+func (d *Dispatcher) Wait(ctx context.Context, out fleet.Outcome) (fleet.Outcome, error) {
+	for {
+		status, err := d.Daemon.Launch(ctx, out.Member)
+		switch {
+		case err == nil && status.Member != nil:
+			return out, nil
+		case err == nil && status.Failed != nil:
+			return refused(out, status.Failed), status.Failed
+		case err != nil && ctx.Err() == nil && fleet.RefusalOf(err) != nil && fleet.RefusalOf(err).Code == fleet.CodeNotFound:
+			return refused(out, err), err
+		}
+		// An error is no news of the launch: the daemon may be restarting.
+		select {
+		case <-ctx.Done():
+			out.Outcome, out.Code = fleet.Unknown, fleet.CodeOutcomeUnknown
+			out.Message = "stopped waiting before the worker was listed"
+			return out, fleet.Refuse(fleet.CodeOutcomeUnknown, "%s", out.Message)
+		case <-time.After(askAgain / 5):
+		}
+	}
+}
+
+// unknownError is a request that may or may not have been carried out.
+type unknownError struct {
+	id  string
+	err error
+}
+
+func (e *unknownError) Error() string {
+	return fmt.Sprintf("nobody knows what became of reservation %s: %v", e.id, e.err)
+}
+func (e *unknownError) Unwrap() error { return e.err }
+
+// send asks for the agent. While the answer is lost it asks again with the same id as long as the grace lasts: spawning
+// is idempotent. Once one request may have arrived, a failure to send is not proof of anything any more.
+func (d *Dispatcher) send(ctx context.Context, entry fleet.Entry, order fleet.Order) (api.Accepted, error) {
+	req := api.Spawn{Reservation: entry.ID, Tree: entry.Tree, Role: order.Role, Profile: order.Profile, Task: order.Task}
+	var lost error
+	for {
+		sctx, cancel := context.WithTimeout(ctx, d.LockWait+sendMargin)
+		accepted, err := d.Daemon.Spawn(sctx, req)
+		cancel()
+		refusal := fleet.RefusalOf(err)
+		switch {
+		case err == nil:
+			return accepted, nil
+		case refusal != nil && refusal.Code != fleet.CodeDaemonUnreachable && (lost == nil || refusal.Code != fleet.CodeReservationStale):
+			return api.Accepted{}, err
+		case refusal != nil && lost == nil:
+			return api.Accepted{}, err // provably never sent
+		case refusal != nil && refusal.Code == fleet.CodeReservationStale:
+			// It was carried out, listed and settled, or it ended: either way this answer cannot tell.
+			return api.Accepted{}, &unknownError{entry.ID, err}
+		}
+		if lost == nil && d.Progress != nil {
+			d.Progress("the daemon's answer was lost; asking again with the same reservation while its grace lasts")
+		}
+		lost = err
+		if entry.Expired(d.Now()) {
+			return api.Accepted{}, &unknownError{entry.ID, lost}
+		}
+		select {
+		case <-ctx.Done():
+			return api.Accepted{}, &unknownError{entry.ID, lost}
+		case <-time.After(askAgain):
+		}
+	}
+}
+
+// settle drops the reservation of a dispatch that was provably refused, if its id still stands.
+func (d *Dispatcher) settle(ctx context.Context, entry fleet.Entry) error {
+	// The refusal is a fact whether or not the caller still waits.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.LockWait+time.Second)
+	defer cancel()
+	_, _, err := d.Ledger.Release(ctx, d.LockWait, entry.Tree, entry.ID)
+	if err != nil {
+		return fmt.Errorf("drop reservation %s of %s, which stays until its grace runs out: %w", entry.ID, entry.Tree, err)
+	}
+	return nil
+}
+
+func refused(out fleet.Outcome, err error) fleet.Outcome {
+	out.Outcome, out.Message = fleet.Refused, err.Error()
+	if r := fleet.RefusalOf(err); r != nil {
+		out.Code, out.Hint = r.Code, r.Hint
+	}
+	return out
+}

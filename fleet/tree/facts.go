@@ -1,0 +1,157 @@
+package tree
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Facts are what lists show of a tree beside its occupancy.
+type Facts struct {
+	Branch string
+	// Dirty says that something differs from HEAD or is untracked.
+	Dirty bool
+	// Missing says that the directory is gone.
+	Missing bool
+}
+
+const (
+	// factsAge is how long dirt is believed while neither HEAD nor the index changes.
+	factsAge = 10 * time.Second
+	// factsAtOnce bounds the git processes that only serve display.
+	factsAtOnce = 2
+)
+
+// Observer keeps the facts of trees. It is safe for use by several goroutines.
+type Observer struct {
+	slots chan struct{}
+
+	mu    sync.Mutex // guards known
+	known map[string]*observed
+}
+
+type observed struct {
+	facts   Facts
+	stamp   [2]time.Time // of HEAD and index
+	read    time.Time
+	reading bool
+}
+
+// NewObserver makes an observer that knows nothing yet.
+func NewObserver() *Observer {
+	return &Observer{slots: make(chan struct{}, factsAtOnce), known: map[string]*observed{}}
+}
+
+// Facts gives what is known of the tree at path: its branch read now, its dirt as last seen. If that is old,
+// changed is called, from another goroutine, once it was looked at again and differs.
+func (o *Observer) Facts(ctx context.Context, path string, changed func()) Facts {
+	gitDir, ok := findGitDir(path)
+	if !ok {
+		_, err := os.Stat(path)
+		return Facts{Missing: err != nil}
+	}
+	branch := readBranch(gitDir)
+	stamp := [2]time.Time{modTime(filepath.Join(gitDir, "HEAD")), modTime(filepath.Join(gitDir, "index"))}
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	k := o.known[path]
+	if k == nil {
+		k = &observed{}
+		o.known[path] = k
+	}
+	k.facts.Branch = branch
+	if !k.reading && (k.stamp != stamp || time.Since(k.read) > factsAge) {
+		k.reading = true
+		go o.refresh(ctx, path, k, stamp, changed)
+	}
+	return k.facts
+}
+
+// FactsNow looks at once, for callers that print and leave.
+func FactsNow(ctx context.Context, path string) Facts {
+	gitDir, ok := findGitDir(path)
+	if !ok {
+		_, err := os.Stat(path)
+		return Facts{Missing: err != nil}
+	}
+	dirty, _ := isDirty(ctx, path)
+	return Facts{Branch: readBranch(gitDir), Dirty: dirty}
+}
+
+func (o *Observer) refresh(ctx context.Context, path string, k *observed, stamp [2]time.Time, changed func()) {
+	select {
+	case o.slots <- struct{}{}:
+		defer func() { <-o.slots }()
+	case <-ctx.Done():
+		return
+	}
+	dirty, err := isDirty(ctx, path)
+
+	o.mu.Lock()
+	differs := err == nil && dirty != k.facts.Dirty
+	if err == nil {
+		k.facts.Dirty = dirty
+	}
+	k.stamp, k.read, k.reading = stamp, time.Now(), false
+	o.mu.Unlock()
+	if differs && changed != nil {
+		changed()
+	}
+}
+
+func isDirty(ctx context.Context, path string) (bool, error) {
+	out, err := git(ctx, path, "-c", "core.fsmonitor=false", "status", "--porcelain=v2", "-z", "--ignore-submodules=dirty")
+	return len(out) > 0, err
+}
+
+// findGitDir finds the git directory of the working tree whose top is path, also where .git is a file.
+func findGitDir(path string) (string, bool) {
+	dotGit := filepath.Join(path, ".git")
+	info, err := os.Stat(dotGit)
+	if err != nil {
+		return "", false
+	}
+	if info.IsDir() {
+		return dotGit, true
+	}
+	data, err := os.ReadFile(dotGit)
+	if err != nil {
+		return "", false
+	}
+	dir, ok := strings.CutPrefix(strings.TrimRight(string(data), "\n"), "gitdir: ")
+	if !ok {
+		return "", false
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(path, dir)
+	}
+	return dir, true
+}
+
+// readBranch reads the branch from HEAD; a detached HEAD is the first seven digits of its commit.
+func readBranch(gitDir string) string {
+	data, err := os.ReadFile(filepath.Join(gitDir, "HEAD"))
+	if err != nil {
+		return ""
+	}
+	head := strings.TrimSpace(string(data))
+	if ref, ok := strings.CutPrefix(head, "ref: "); ok {
+		return strings.TrimPrefix(ref, "refs/heads/")
+	}
+	if len(head) > 7 {
+		return head[:7]
+	}
+	return head
+}
+
+func modTime(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}

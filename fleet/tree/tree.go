@@ -1,0 +1,155 @@
+// Package tree says which tree a path is, finds trees, and knows their branch and dirt.
+//
+// Identity is decided by git itself, at the moment of the decision. What is only displayed is read cheaply, may be a
+// moment old, and never takes a lock that an agent's own git could be waiting for.
+package tree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"fleetdeck/fleet"
+)
+
+var (
+	// ErrNotFound means that no directory is there.
+	ErrNotFound = errors.New("no such directory")
+	// ErrNotTree means that the directory is in no git working tree.
+	ErrNotTree = errors.New("not in a git working tree")
+)
+
+// gitTimeout bounds one call to git.
+const gitTimeout = 5 * time.Second
+
+// Resolve gives the tree that path lies in: its canonical top level, and the directory that it names. With noGit, a directory
+// outside git is a tree of its own. Any doubt is an error.
+func Resolve(ctx context.Context, path string, noGit bool) (fleet.Tree, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return fleet.Tree{}, fmt.Errorf("tree %s: %w", path, err)
+	}
+	dir, err := filepath.EvalSymlinks(abs)
+	if errors.Is(err, os.ErrNotExist) {
+		return fleet.Tree{}, fmt.Errorf("tree %s: %w", path, ErrNotFound)
+	}
+	if err != nil {
+		return fleet.Tree{}, fmt.Errorf("tree %s: %w", path, err)
+	}
+	if info, err := os.Stat(dir); err != nil {
+		return fleet.Tree{}, fmt.Errorf("tree %s: %w", path, err)
+	} else if !info.IsDir() {
+		return fleet.Tree{}, fmt.Errorf("tree %s: %w: it is a file", path, ErrNotFound)
+	}
+
+	top, err := toplevel(ctx, dir)
+	if errors.Is(err, ErrNotTree) && noGit {
+		top, err = dir, nil
+	}
+	if err != nil {
+		return fleet.Tree{}, fmt.Errorf("tree %s: %w", path, err)
+	}
+	if !utf8.ValidString(top) {
+		return fleet.Tree{}, fmt.Errorf("tree %q: the path is not valid UTF-8, so it cannot be a key of the reservation file: rename it", top)
+	}
+	file, err := Identify(top)
+	if err != nil {
+		return fleet.Tree{}, fmt.Errorf("tree %s: %w", path, err)
+	}
+	return fleet.Tree{Path: top, File: file}, nil
+}
+
+// Identify gives the device and inode of the directory at path.
+func Identify(path string) (fleet.FileID, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", fmt.Errorf("%s: the system tells no inode", path)
+	}
+	return fleet.FileID(fmt.Sprintf("%d:%d", uint64(st.Dev), uint64(st.Ino))), nil
+}
+
+// toplevel asks git, and puts its refusals in plain words.
+func toplevel(ctx context.Context, dir string) (string, error) {
+	out, err := git(ctx, dir, "rev-parse", "--path-format=absolute", "--show-toplevel")
+	if err == nil {
+		top := strings.TrimSuffix(string(out), "\n") // a path may hold newlines of its own
+		if !filepath.IsAbs(top) {
+			return "", fmt.Errorf("git named %q as the top level", top)
+		}
+		return top, nil
+	}
+	var gitErr *gitError
+	if !errors.As(err, &gitErr) {
+		return "", err
+	}
+	switch said := gitErr.Stderr; {
+	case strings.Contains(said, "dubious ownership"):
+		return "", fmt.Errorf("git refuses it, since another user owns it: "+
+			"if you trust it, run: git config --global --add safe.directory %s", dir)
+	case strings.Contains(said, "must be run in a work tree"):
+		return "", fmt.Errorf("it is a bare repository or the inside of a .git directory, where no agent can work: name a working tree")
+	case strings.Contains(said, "not a git repository"):
+		return "", fmt.Errorf("%w (use --no-git to let the directory be a tree of its own)", ErrNotTree)
+	default:
+		return "", gitErr
+	}
+}
+
+type gitError struct {
+	Args   []string
+	Stderr string
+	Err    error
+}
+
+func (e *gitError) Error() string {
+	said, _, _ := strings.Cut(strings.TrimSpace(e.Stderr), "\n")
+	return fmt.Sprintf("git %s: %v: %s", e.Args[0], e.Err, said)
+}
+func (e *gitError) Unwrap() error { return e.Err }
+
+// git runs git in dir with an environment in which no variable can name another repository.
+func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, gitTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = dir
+	cmd.Env = Environ(os.Environ())
+	cmd.WaitDelay = time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("git %s in %s: %w", args[0], dir, ctx.Err())
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil, &gitError{Args: args, Stderr: stderr.String(), Err: err}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return stdout.Bytes(), nil
+}
+
+// Environ is environ for git: without any GIT_ variable, speaking plainly, taking no optional lock and asking nobody.
+func Environ(environ []string) []string {
+	env := make([]string, 0, len(environ)+3)
+	for _, kv := range environ {
+		if !strings.HasPrefix(kv, "GIT_") && !strings.HasPrefix(kv, "LC_ALL=") && !strings.HasPrefix(kv, "LANGUAGE=") {
+			env = append(env, kv)
+		}
+	}
+	return append(env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0")
+}

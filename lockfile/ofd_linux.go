@@ -44,21 +44,26 @@ func setOFD(file *os.File, typ int16) error {
 	})
 }
 
-// wantOFD reports whether the second lock may be taken. Network file systems send flock(2) to the server as a byte-range
-// lock on the whole file already: a second descriptor would be refused because of our own first.
+// wantOFD reports whether the second lock may be taken on file.
 func wantOFD(file *os.File) (bool, error) {
 	var fs unix.Statfs_t
 	err := uninterrupted(func() error { return unix.Fstatfs(int(file.Fd()), &fs) })
 	if err != nil {
 		return false, fmt.Errorf("find the lock file's file system: %w", err)
 	}
-	switch uint32(fs.Type) {
+	return !byteRangeFlock(int64(fs.Type)), nil
+}
+
+// byteRangeFlock reports whether a file system sends flock(2) to a server as a byte-range lock on the whole file. There it
+// excludes both families alone, and a second descriptor would be refused because of our own first.
+func byteRangeFlock(typ int64) bool {
+	switch uint32(typ) {
 	case unix.NFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC,
 		unix.V9FS_MAGIC, unix.AFS_SUPER_MAGIC, unix.AFS_FS_MAGIC, unix.CEPH_SUPER_MAGIC, unix.CODA_SUPER_MAGIC,
 		unix.NCP_SUPER_MAGIC, unix.OCFS2_SUPER_MAGIC, lustreMagic, gfs2Magic, gpfsMagic:
-		return false, nil
+		return true
 	}
-	return true, nil
+	return false
 }
 
 // File systems that x/sys/unix does not name.

@@ -1,0 +1,187 @@
+package tui
+
+import (
+	"strings"
+	"time"
+
+	"charm.land/bubbles/v2/key"
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// dialog is what stands over the lists and takes all keys until it is closed.
+type dialog interface {
+	title() string
+	// keys are the keys that it takes, for its last line.
+	keys() []key.Binding
+	// lines is its text, at most w cells wide. It should fit h lines; what does not is cut from the end.
+	lines(m *Model, w, h int) []string
+	// update takes a key or a paste.
+	update(m *Model, msg tea.Msg) tea.Cmd
+	// takesText reports whether a paste is for it.
+	takesText() bool
+}
+
+// dialogWidth is how wide a dialog is where the screen has room.
+const dialogWidth = 76
+
+// dialogBox is the dialog with its border, at most w by h.
+func (m *Model) dialogBox(w, h int) []string {
+	w = min(w-2, dialogWidth)
+	if h >= 16 {
+		h -= 2
+	}
+	inner := w - 4
+	if inner < 8 || h < 5 {
+		return nil
+	}
+	danger := false
+	if d, ok := m.dialog.(interface{ dangerous() bool }); ok {
+		danger = d.dangerous()
+	}
+	edge := m.accent
+	if danger {
+		edge = m.danger
+	}
+	title := ansi.Truncate(m.dialog.title(), w-6, "…")
+	out := []string{edge.of("╭─ ") + m.strong.of(title) + edge.of(" "+strings.Repeat("─", w-ansi.StringWidth(title)-5)+"╮")}
+	body := m.dialog.lines(m, inner, h-4)
+	body = body[:min(len(body), h-4)]
+	body = append(body, "", m.hints(m.dialog.keys(), inner))
+	for _, l := range body {
+		out = append(out, edge.of("│")+" "+fit(l, inner)+" "+edge.of("│"))
+	}
+	return append(out, edge.of("╰"+strings.Repeat("─", w-2)+"╯"))
+}
+
+// grace keeps keys from a dialog whose content has just come up, so that a key that was meant for what stood there
+// before cannot answer it: keys count once there was a pause, or after a while at most.
+type grace struct {
+	since, last time.Duration
+	on          bool
+}
+
+const (
+	quiet     = 400 * time.Millisecond
+	mostQuiet = 1500 * time.Millisecond
+)
+
+func (g *grace) begin(now time.Duration) { *g = grace{now, now, true} }
+
+// swallows reports whether a key at now comes too soon.
+func (g *grace) swallows(now time.Duration) bool {
+	if !g.on {
+		return false
+	}
+	if now-g.last >= quiet || now-g.since >= mostQuiet {
+		g.on = false
+		return false
+	}
+	g.last = now
+	return true
+}
+
+// confirm asks whether to do something that cannot be undone. Its default is No.
+type confirm struct {
+	name   string
+	text   []string // what it is about, as far as possible by name
+	effect string   // what yes does
+	yes    key.Binding
+	do     func() tea.Cmd
+}
+
+func (c *confirm) title() string       { return c.name }
+func (c *confirm) keys() []key.Binding { return []key.Binding{c.yes, keyNo} }
+func (c *confirm) takesText() bool     { return false }
+func (c *confirm) dangerous() bool     { return true }
+
+func (c *confirm) lines(m *Model, w, _ int) []string {
+	var out []string
+	for i, t := range c.text {
+		for _, l := range wrap(t, w) {
+			if i == 0 {
+				l = m.strong.of(l)
+			}
+			out = append(out, l)
+		}
+	}
+	out = append(out, "")
+	for _, l := range wrap(c.effect, w) {
+		out = append(out, m.faint.of(l))
+	}
+	return out
+}
+
+func (c *confirm) update(m *Model, msg tea.Msg) tea.Cmd {
+	k, ok := msg.(tea.KeyPressMsg)
+	switch {
+	case !ok:
+	case key.Matches(k, c.yes):
+		m.dialog = nil
+		return c.do()
+	case key.Matches(k, keyNo):
+		m.dialog = nil
+	}
+	return nil
+}
+
+// confirmKeys is y with what it does, and No as it is written in this dialog.
+func yesKey(does string) key.Binding { return bind("y", does, "y") }
+
+// helpDialog shows every key. It is made from the bindings themselves.
+type helpDialog struct{ scroller }
+
+func (*helpDialog) title() string       { return "Keys" }
+func (*helpDialog) keys() []key.Binding { return []key.Binding{keyClose, keyListDown} }
+func (*helpDialog) takesText() bool     { return false }
+
+func (d *helpDialog) lines(m *Model, w, h int) []string {
+	var left, right []string
+	for i, g := range m.keys.groups() {
+		var col []string
+		col = append(col, m.strong.of(g.title))
+		for _, b := range g.keys {
+			h := b.Help()
+			l := m.key.of(pad(h.Key, 10)) + " " + h.Desc
+			if !b.Enabled() {
+				l = m.faint.of(pad(h.Key, 10) + " " + h.Desc + " (read-only)")
+			}
+			col = append(col, l)
+		}
+		col = append(col, "")
+		if i%2 == 0 || w < 60 {
+			left = append(left, col...)
+		} else {
+			right = append(right, col...)
+		}
+	}
+	var out []string
+	half := w / 2
+	if len(right) == 0 {
+		half = w
+	}
+	for i := range max(len(left), len(right)) {
+		out = append(out, fit(at(left, i), half)+at(right, i))
+	}
+	out = append(out, m.faint.of("in a list    /word !word filters · "+m.opts.Detach+" ends an attachment"))
+	top := d.window(len(out), h)
+	return out[top:]
+}
+
+func (d *helpDialog) update(m *Model, msg tea.Msg) tea.Cmd {
+	k, ok := msg.(tea.KeyPressMsg)
+	switch {
+	case !ok:
+	case key.Matches(k, keyClose):
+		m.dialog = nil
+	case key.Matches(k, m.keys.Up):
+		d.step(-1)
+	case key.Matches(k, m.keys.Down):
+		d.step(1)
+	case key.Matches(k, m.keys.PageUp, m.keys.HalfUp):
+		d.step(-d.paging())
+	case key.Matches(k, m.keys.PageDown, m.keys.HalfDown):
+		d.step(d.paging())
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package tui
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"fleetdeck/fleet"
+)
+
+// Levels of an event.
+const (
+	levelInfo  = "info"
+	levelWarn  = "warn"
+	levelAlarm = "alarm"
+)
+
+// mostEvents bounds the events that are listed.
+const mostEvents = 2000
+
+// index is a snapshot made ready to be drawn: sorted, counted, and with each thing found by its name. It is made once
+// for each snapshot, so that drawing touches the visible rows only.
+type index struct {
+	fleet.Snapshot
+	loaded bool
+
+	member map[string]*fleet.Member
+	launch map[string]*fleet.Launch
+	entry  map[string]*fleet.ReservationRow // by tree
+
+	trees        []*fleet.TreeRow
+	members      []*fleet.Member
+	reservations []*fleet.ReservationRow
+
+	free, reserved, occupied, foreign int
+	alive, waiting, mismatched        int
+	droppable                         int
+}
+
+func newIndex(s fleet.Snapshot) index {
+	ix := index{
+		Snapshot: s, loaded: true,
+		member: make(map[string]*fleet.Member, len(s.Members)),
+		launch: make(map[string]*fleet.Launch, len(s.Launches)),
+		entry:  make(map[string]*fleet.ReservationRow, len(s.Reservations)),
+	}
+	ix.trees = sorted(s.Trees, func(a, b *fleet.TreeRow) int { return cmp.Compare(a.Tree, b.Tree) })
+	// The living first: who has ended is history.
+	ix.members = sorted(s.Members, func(a, b *fleet.Member) int {
+		if a.Alive() != b.Alive() {
+			if a.Alive() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.Tree, b.Tree), cmp.Compare(a.ID, b.ID))
+	})
+	ix.reservations = sorted(s.Reservations, func(a, b *fleet.ReservationRow) int {
+		return cmp.Or(cmp.Compare(a.Tree, b.Tree), cmp.Compare(a.ID, b.ID))
+	})
+	for _, t := range ix.trees {
+		switch t.Occupancy {
+		case fleet.Free:
+			ix.free++
+		case fleet.Reserved:
+			ix.reserved++
+		case fleet.Taken:
+			ix.occupied++
+		case fleet.Foreign:
+			ix.foreign++
+		}
+	}
+	for _, m := range ix.members {
+		ix.member[m.ID] = m
+		if !m.Alive() {
+			continue
+		}
+		ix.alive++
+		if m.State == fleet.StateWaiting {
+			ix.waiting++
+		}
+		if m.CharterMismatch {
+			ix.mismatched++
+		}
+	}
+	for i := range s.Launches {
+		ix.launch[s.Launches[i].ID] = &s.Launches[i]
+	}
+	for _, r := range ix.reservations {
+		ix.entry[r.Tree] = r
+		if r.Droppable {
+			ix.droppable++
+		}
+	}
+	return ix
+}
+
+// sorted is pointers to rows in order. The rows themselves belong to the snapshot and stay where they are.
+func sorted[T any](rows []T, compare func(a, b *T) int) []*T {
+	out := make([]*T, len(rows))
+	for i := range rows {
+		out[i] = &rows[i]
+	}
+	if !slices.IsSortedFunc(out, compare) {
+		slices.SortStableFunc(out, compare)
+	}
+	return out
+}
+
+// treeText is what a filter of trees looks at.
+func (ix *index) treeText(t *fleet.TreeRow) string {
+	s := []string{t.Tree, t.Branch, string(t.Occupancy)}
+	if m := ix.member[t.Member]; m != nil {
+		s = append(s, m.ID, m.Role, m.Profile, string(m.State))
+	}
+	if e := ix.entry[t.Tree]; e != nil {
+		s = append(s, e.Role, e.Profile)
+	}
+	if t.Dirty {
+		s = append(s, "dirty")
+	}
+	return strings.Join(s, " ")
+}
+
+func memberText(m *fleet.Member) string {
+	return strings.Join([]string{m.ID, string(m.State), m.Role, m.Profile, m.Slot, m.Tree, m.StateMessage, m.Task}, " ")
+}
+
+func reservationText(r *fleet.ReservationRow) string {
+	return strings.Join([]string{r.Tree, string(r.Verdict), r.Role, r.Profile, r.Slot, r.ID, r.Dispatcher.Program, r.Dispatcher.Host}, " ")
+}
+
+// deed is a line of the event list: an event of the fleet, or something that this console did or was told.
+type deed struct {
+	fleet.Event
+	own bool
+}
+
+func (d *deed) key() string {
+	if d.own {
+		return "console/" + strconv.FormatUint(d.Seq, 10)
+	}
+	return "fleet/" + strconv.FormatUint(d.Seq, 10)
+}
+
+func (d *deed) text() string {
+	return strings.Join([]string{d.Level, d.Kind, d.Tree, d.Member, d.Message}, " ")
+}
+
+// deeds merges the fleet's events, oldest first, with the console's own, newest first.
+func deeds(events []fleet.Event, own []*deed) []*deed {
+	if n := len(events) - mostEvents; n > 0 {
+		events = events[n:]
+	}
+	all := make([]deed, len(events))
+	out := make([]*deed, 0, len(events)+len(own))
+	for i := range events {
+		all[i] = deed{Event: events[len(events)-1-i]}
+		out = append(out, &all[i])
+	}
+	out = append(out, own...)
+	slices.SortStableFunc(out, func(a, b *deed) int { return b.Time.Compare(a.Time) })
+	return out
+}
+
+// age is how old something seen at then is, 0 where that is unknown or lies ahead.
+func age(now fleet.Instant, then time.Time) time.Duration {
+	if then.IsZero() {
+		return 0
+	}
+	return max(now.Wall.Sub(then), 0)
+}

@@ -1,0 +1,136 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// frameRate is how many frames a second are written at most. More cannot be read, and an idle renderer costs by it.
+const frameRate = 20
+
+// Panic is a panic of the console, caught so that the terminal is whole when it is reported.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+func (p *Panic) Error() string {
+	return fmt.Sprintf("the console panicked: %v\n\n%s", p.Value, p.Stack)
+}
+
+// Run shows the console on the terminal until the operator quits, ctx ends or a signal ends it. The terminal is whole
+// afterwards. It returns nil when the operator quit, a [*Panic] when the console panicked, and otherwise why it ended.
+func Run(ctx context.Context, f Fleet, opts Options) error {
+	// SIGTERM and SIGINT are the framework's own as well; SIGHUP and SIGQUIT it leaves to kill the process.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTERM)
+	defer stop()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	m := New(f, opts)
+	m.ctx = ctx
+	_, err := tea.NewProgram(&guard{m, fail}, tea.WithContext(ctx), tea.WithFPS(frameRate)).Run()
+	if cause := context.Cause(ctx); cause != nil {
+		if p := (*Panic)(nil); errors.As(cause, &p) {
+			return p
+		}
+		return fmt.Errorf("the console ended: %w", cause)
+	}
+	if err != nil {
+		return fmt.Errorf("the console ended: %w", err)
+	}
+	return nil
+}
+
+// guard ends the program in good order where the model or one of its commands panics: through the context, so that the
+// framework puts the terminal back and the stack is printed on a whole one.
+type guard struct {
+	inner tea.Model
+	fail  context.CancelCauseFunc
+}
+
+func (g *guard) catch() {
+	if v := recover(); v != nil {
+		g.fail(&Panic{v, debug.Stack()})
+	}
+}
+
+func (g *guard) Init() (cmd tea.Cmd) {
+	defer g.catch()
+	return g.cover(g.inner.Init())
+}
+
+func (g *guard) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
+	defer g.catch()
+	inner, cmd := g.inner.Update(msg)
+	g.inner = inner
+	return g, g.cover(cmd)
+}
+
+func (g *guard) View() (v tea.View) {
+	defer g.catch()
+	return g.inner.View()
+}
+
+// cover guards a command, and those that it leads to.
+func (g *guard) cover(cmd tea.Cmd) tea.Cmd {
+	if cmd == nil {
+		return nil
+	}
+	return func() (msg tea.Msg) {
+		defer g.catch()
+		msg = cmd()
+		if batch, ok := msg.(tea.BatchMsg); ok {
+			for i, c := range batch {
+				batch[i] = g.cover(c)
+			}
+		}
+		return msg
+	}
+}
+
+// attachment is the command that has the terminal meanwhile. It ends with the console: a signal that ends the one must
+// not leave it behind the other.
+type attachment struct {
+	*exec.Cmd
+	ctx context.Context
+}
+
+// Run runs the command to its end.
+func (a *attachment) Run() error {
+	if err := a.Start(); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(a.ctx, func() { _ = a.Process.Signal(syscall.SIGTERM) })
+	defer stop()
+	return a.Wait()
+}
+
+// SetStdin sets where the command reads, unless it has a place of its own. It and the two below make attachment a
+// tea.ExecCommand.
+func (a *attachment) SetStdin(r io.Reader) {
+	if a.Stdin == nil {
+		a.Stdin = r
+	}
+}
+
+// SetStdout sets where the command writes, unless it has a place of its own.
+func (a *attachment) SetStdout(w io.Writer) {
+	if a.Stdout == nil {
+		a.Stdout = w
+	}
+}
+
+// SetStderr sets where the command writes its errors, unless it has a place of its own.
+func (a *attachment) SetStderr(w io.Writer) {
+	if a.Stderr == nil {
+		a.Stderr = w
+	}
+}

@@ -1,0 +1,159 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// frame is where everything is at the present size.
+func (m *Model) frame() frame {
+	return arrange(m.width, m.height, m.view, len(m.alertLines(m.width)), len(m.noticeLines(m.width)))
+}
+
+// draw makes the frame of the present moment. On the way it finds out whether anything on it changes by itself.
+func (m *Model) draw() {
+	m.counting = false
+	f := m.frame()
+	if f.tooSmall {
+		m.drawn = strings.Join(tooSmall(m.width, m.height), "\n")
+		return
+	}
+	c := newCanvas(m.width, m.height)
+	c.put(f.header, m.header(f.header.w, f.header.h))
+	c.put(f.alerts, m.alertLines(f.alerts.w))
+	c.put(f.list, m.listPane(f.list))
+	c.put(f.detail, m.detailPane(f.detail))
+	c.put(f.reservations, m.entriesPane(f.reservations, paneReservations))
+	c.put(f.events, m.eventsPane(f.events, paneEvents))
+	if f.wide && !f.detail.empty() {
+		m.divide(c, f)
+	}
+	notices := m.noticeLines(f.notices.w)
+	c.put(f.notices, notices[max(len(notices)-f.notices.h, 0):])
+	c.put(f.footer, []string{m.footer(f.footer.w)})
+	lines := c.lines()
+	if m.dialog != nil {
+		m.overlay(lines)
+	}
+	m.drawn = strings.Join(lines, "\n")
+}
+
+// divide draws the line between the panes at the left and at the right.
+func (m *Model) divide(c *canvas, f frame) {
+	x := f.detail.x - 1
+	for y := f.list.y; y < f.list.y+f.list.h+f.reservations.h; y++ {
+		s := "│"
+		switch y {
+		case f.list.y:
+			s = "┬"
+		case f.reservations.y:
+			s = "┼"
+		}
+		c.put(rect{x, y, 1, 1}, []string{m.rule.of(s)})
+	}
+}
+
+// boxed is a pane: its title in a rule, and its body below.
+func (m *Model) boxed(r rect, focused bool, title, note string, body func(w, h int) []string) []string {
+	if r.empty() {
+		return nil
+	}
+	p := m.strong
+	if focused {
+		p = m.accent
+	}
+	title = ansi.Truncate(title, r.w-6, "…")
+	head := m.rule.of("─ ") + p.of(title) + " "
+	free := r.w - ansi.StringWidth(title) - 3
+	if n := ansi.StringWidth(note); n > 0 && n+4 <= free {
+		head += m.rule.of(strings.Repeat("─", free-n-3)) + " " + note + m.rule.of(" ─")
+	} else {
+		head += m.rule.of(strings.Repeat("─", max(free, 0)))
+	}
+	return append([]string{fit(head, r.w)}, block(body(r.w, r.h-1), r.w, r.h-1)...)
+}
+
+// listTitle is the title of a list with how much of it is shown, and its filter.
+func (m *Model) listTitle(name string, l lister, focused bool) (title, note string) {
+	shown, all := l.count()
+	title = fmt.Sprintf("%s %d", name, all)
+	if l.filtered() != "" || m.typing && focused {
+		title = fmt.Sprintf("%s %d/%d", name, shown, all)
+		note = m.accent.of("/" + cut(l.filtered(), 24))
+		if m.typing && focused {
+			note = m.accent.of("/") + m.search.view(m, 24, 1, true)[0]
+		}
+	}
+	return title, note
+}
+
+// overlay draws the dialog over the middle of the frame.
+func (m *Model) overlay(lines []string) {
+	box := m.dialogBox(m.width, len(lines))
+	if len(box) == 0 {
+		return
+	}
+	w := ansi.StringWidth(box[0])
+	x, y := (m.width-w)/2, (len(lines)-len(box))/2
+	for i, l := range box {
+		under := lines[y+i]
+		lines[y+i] = fit(ansi.Truncate(under, x, ""), x) + ansi.ResetStyle + l + ansi.ResetStyle +
+			fit(ansi.TruncateLeft(under, x+w, ""), m.width-x-w)
+	}
+}
+
+// tooSmall is the frame of a screen that nothing fits on.
+func tooSmall(w, h int) []string {
+	if w <= 0 || h <= 0 {
+		return nil
+	}
+	text := []string{
+		fmt.Sprintf("fleetdeck needs %dx%d,", minWidth, minHeight),
+		fmt.Sprintf("this is %dx%d", w, h),
+		"q quits",
+	}
+	return block(text, w, h)
+}
+
+// canvas is a screen that is put together from places.
+type canvas struct {
+	w    int
+	rows [][]piece
+}
+
+type piece struct {
+	x, w int
+	s    string
+}
+
+func newCanvas(w, h int) *canvas { return &canvas{w, make([][]piece, h)} }
+
+// put writes lines, which are r.w cells wide each, at r.
+func (c *canvas) put(r rect, lines []string) {
+	for i, l := range lines {
+		if y := r.y + i; i < r.h && y < len(c.rows) {
+			c.rows[y] = append(c.rows[y], piece{r.x, r.w, l})
+		}
+	}
+}
+
+// lines is the screen, each line exactly as wide as it.
+func (c *canvas) lines() []string {
+	out := make([]string, len(c.rows))
+	for y, row := range c.rows {
+		slices.SortFunc(row, func(a, b piece) int { return a.x - b.x })
+		var b strings.Builder
+		x := 0
+		for _, s := range row {
+			b.WriteString(strings.Repeat(" ", max(s.x-x, 0)))
+			b.WriteString(s.s)
+			x = s.x + s.w
+		}
+		b.WriteString(strings.Repeat(" ", max(c.w-x, 0)))
+		out[y] = b.String()
+	}
+	return out
+}

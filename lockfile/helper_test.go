@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -300,13 +299,6 @@ func needTool(t testing.TB, name string) string {
 		t.Skipf("SKIPPED: %s is not installed", name)
 	}
 	return path
-}
-
-func needLinux(t testing.TB, why string) {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skipf("SKIPPED: %s only on Linux", why)
-	}
 }
 
 func needRoot(t testing.TB) {

@@ -47,13 +47,8 @@ func (s *scanner) peek() byte {
 }
 
 func (s *scanner) space() {
-	for s.pos < len(s.data) {
-		switch s.data[s.pos] {
-		case ' ', '\n', '\t', '\r':
-			s.pos++
-		default:
-			return
-		}
+	for s.pos < len(s.data) && isSpace(s.data[s.pos]) {
+		s.pos++
 	}
 }
 
@@ -158,33 +153,35 @@ func (s *scanner) array(depth int) error {
 
 // str passes a string. Most of the text is inside strings, so plain bytes go by eight at a time.
 func (s *scanner) str() error {
-	s.pos++
+	data, pos := s.data, s.pos+1
 	for {
-		for s.pos+8 <= len(s.data) {
-			special := specialBytes(binary.LittleEndian.Uint64(s.data[s.pos:]))
+		for pos+8 <= len(data) {
+			special := specialBytes(binary.LittleEndian.Uint64(data[pos:]))
 			if special != 0 {
-				s.pos += bits.TrailingZeros64(special) / 8
+				pos += bits.TrailingZeros64(special) / 8
 				break
 			}
-			s.pos += 8
+			pos += 8
 		}
-		if s.pos >= len(s.data) {
-			return s.fault(s.pos, "the text ends inside a string")
+		if pos >= len(data) {
+			return s.fault(pos, "the text ends inside a string")
 		}
-		switch c := s.data[s.pos]; {
+		switch c := data[pos]; {
 		case c == '"':
-			s.pos++
+			s.pos = pos + 1
 			return nil
 		case c == '\\':
+			s.pos = pos
 			if err := s.escape(); err != nil {
 				return err
 			}
+			pos = s.pos
 		case c == 0:
-			return s.fault(s.pos, "a NUL byte inside a string")
+			return s.fault(pos, "a NUL byte inside a string")
 		case c < ' ':
-			return s.fault(s.pos, "an unescaped control character %q inside a string", rune(c))
+			return s.fault(pos, "an unescaped control character %q inside a string", rune(c))
 		default:
-			s.pos++
+			pos++
 		}
 	}
 }
@@ -262,6 +259,9 @@ func (s *scanner) digits() error {
 	}
 	return nil
 }
+
+// isSpace compares with the greatest of the four first: mostly that is the end of it.
+func isSpace(c byte) bool { return c <= ' ' && (c == ' ' || c == '\n' || c == '\t' || c == '\r') }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 

@@ -124,8 +124,14 @@ func (m *Model) counts(w int) string {
 		if !words {
 			sep = " "
 		}
-		if line := strings.Join(s, sep); ansi.StringWidth(line) <= w {
-			return line
+		// The first are the ones that matter most: without words, as many of them as fit.
+		for ; len(s) > 0; s = s[:len(s)-1] {
+			if line := strings.Join(s, sep); ansi.StringWidth(line) <= w {
+				return line
+			}
+			if words {
+				break
+			}
 		}
 	}
 	return ""
@@ -194,7 +200,7 @@ func (m *Model) footer(w int) string {
 		return fit(" "+m.hints([]key.Binding{keyApply, keyClear}, w-1), w)
 	}
 	if m.dialog != nil {
-		return fit(" "+m.hints(m.dialog.keys(), w-1), w)
+		return fit("", w) // the dialog names its own keys
 	}
 	help := m.hints([]key.Binding{m.keys.Help}, w)
 	left := m.hints(m.context(), w-ansi.StringWidth(help)-4)

@@ -57,7 +57,14 @@ func newIndex(s fleet.Snapshot) index {
 		}
 		return cmp.Or(cmp.Compare(a.Tree, b.Tree), cmp.Compare(a.ID, b.ID))
 	})
+	// Those that hold a tree first: the others are waiting to be pruned.
 	ix.reservations = sorted(s.Reservations, func(a, b *fleet.ReservationRow) int {
+		if a.Droppable != b.Droppable {
+			if b.Droppable {
+				return -1
+			}
+			return 1
+		}
 		return cmp.Or(cmp.Compare(a.Tree, b.Tree), cmp.Compare(a.ID, b.ID))
 	})
 	for _, t := range ix.trees {

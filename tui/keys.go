@@ -51,7 +51,7 @@ func newKeymap() keymap {
 
 		Help:      bind("?", "help", "?"),
 		Back:      bind("esc", "back or cancel", "esc"),
-		Refresh:   bind("r", "refresh and redraw", "r", "ctrl+l"),
+		Refresh:   bind("r", "refresh", "r", "ctrl+l"),
 		Suspend:   bind("ctrl+z", "suspend", "ctrl+z"),
 		Quit:      bind("q", "quit", "q"),
 		ForceQuit: bind("ctrl+c", "quit at once", "ctrl+c"),

@@ -57,7 +57,10 @@ func arrange(w, h int, v view, alerts, notices int) frame {
 	return f
 }
 
-// sideBySide puts the detail at the right of the list, with one column between them.
+// between is the width of what separates panes side by side: a line, and a space on either side of it.
+const between = 3
+
+// sideBySide puts the detail at the right of the list.
 func (f *frame) sideBySide(body rect, v view) {
 	bottom := 0
 	if v == viewTrees && body.h >= 18 {
@@ -68,13 +71,14 @@ func (f *frame) sideBySide(body rect, v view) {
 	if body.w >= 200 {
 		right = body.w / 2
 	}
-	left := body.w - right - 1
+	left := body.w - right - between
+	x := body.x + left + between
 	f.list = rect{body.x, body.y, left, body.h - bottom}
-	f.detail = rect{body.x + left + 1, body.y, right, body.h - bottom}
+	f.detail = rect{x, body.y, right, body.h - bottom}
 	if bottom > 0 {
 		y := body.y + body.h - bottom
 		f.reservations = rect{body.x, y, left, bottom}
-		f.events = rect{body.x + left + 1, y, right, bottom}
+		f.events = rect{x, y, right, bottom}
 	}
 }
 

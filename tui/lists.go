@@ -170,7 +170,7 @@ func (m *Model) entriesPane(r rect, p pane) []string {
 				m.counting = true
 				left = countdown(e.Deadline.Remaining(m.now))
 			}
-			return m.row(selected, focused && m.dialog == nil, v, present(ws, []rowCell{
+			return m.row(selected && (focused || p == paneList), focused && m.dialog == nil, v, present(ws, []rowCell{
 				{tail(fleet.ShortPath(e.Tree, m.opts.Home), ws[0]), ""},
 				{cell(v.word, ws[1]), v.paint},
 				{cell(left, ws[2]), v.paint},
@@ -214,7 +214,7 @@ func (m *Model) eventsPane(r rect, p pane) []string {
 			return m.empty(w, "nothing has happened yet", "", m.events.query)
 		}
 		return table(m, &m.events, w, h, eventColumns, func(d *deed, selected bool, ws []int) string {
-			return m.eventRow(d, selected, focused && m.dialog == nil, ws, w)
+			return m.eventRow(d, selected && (focused || p == paneList), focused && m.dialog == nil, ws, w)
 		})
 	})
 }

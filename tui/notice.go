@@ -18,6 +18,9 @@ const (
 	mostNotices = 3
 )
 
+// levelDone is the level of a notice that says that something was done.
+const levelDone = "done"
+
 // notice is something that the console says. An error stays until a key is pressed; all of them stay in the event list.
 type notice struct {
 	id         uint64
@@ -57,6 +60,9 @@ func (m *Model) record(e end, tree string) tea.Cmd {
 		m.own = m.own[:mostEvents]
 	}
 	m.events.set(deeds(m.ix.Events, m.own))
+	if e.level == levelInfo {
+		e.level = levelDone
+	}
 	return m.say(e.level, e.text, e.hint)
 }
 
@@ -88,8 +94,10 @@ func (m *Model) noticeLines(w int) []string {
 		out = append(out, m.accent.of(fit(" ⋯ "+m.progress(a), w)))
 	}
 	for _, n := range m.notices {
-		glyph, p := "✓", m.infoBar
+		glyph, p := "·", m.infoBar
 		switch n.level {
+		case levelDone:
+			glyph = "✓"
 		case levelWarn:
 			glyph, p = "▲", m.warn
 		case levelAlarm:

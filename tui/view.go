@@ -43,16 +43,16 @@ func (m *Model) draw() {
 
 // divide draws the line between the panes at the left and at the right.
 func (m *Model) divide(c *canvas, f frame) {
-	x := f.detail.x - 1
+	x := f.detail.x - between
 	for y := f.list.y; y < f.list.y+f.list.h+f.reservations.h; y++ {
-		s := "│"
+		s := " │ "
 		switch y {
 		case f.list.y:
-			s = "┬"
+			s = "─┬─"
 		case f.reservations.y:
-			s = "┼"
+			s = "─┼─"
 		}
-		c.put(rect{x, y, 1, 1}, []string{m.rule.of(s)})
+		c.put(rect{x, y, between, 1}, []string{m.rule.of(s)})
 	}
 }
 
@@ -98,10 +98,15 @@ func (m *Model) overlay(lines []string) {
 	}
 	w := ansi.StringWidth(box[0])
 	x, y := (m.width-w)/2, (len(lines)-len(box))/2
-	for i, l := range box {
-		under := lines[y+i]
-		lines[y+i] = fit(ansi.Truncate(under, x, ""), x) + ansi.ResetStyle + l + ansi.ResetStyle +
-			fit(ansi.TruncateLeft(under, x+w, ""), m.width-x-w)
+	for i, l := range lines {
+		// What is behind a dialog cannot be acted on, and steps back.
+		under := ansi.Strip(l)
+		if i < y || i >= y+len(box) {
+			lines[i] = m.faint.of(under)
+			continue
+		}
+		lines[i] = m.faint.of(fit(ansi.Truncate(under, x, ""), x)) + box[i-y] +
+			m.faint.of(fit(ansi.TruncateLeft(under, x+w, ""), m.width-x-w))
 	}
 }
 

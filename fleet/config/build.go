@@ -73,6 +73,9 @@ func (b *builder) build(f file) *Config {
 				b.fail("roles."+name+".may", "%q is unknown: use spawn, send, stop", m)
 			}
 		}
+		if role.Charter == "" && name != fleet.RoleDev && name != "architect" {
+			b.fail("roles."+name, "needs a charter: only dev and architect have one built in")
+		}
 		c.Roles[name] = role
 	}
 	for name, p := range f.Profiles {
@@ -86,7 +89,7 @@ func (b *builder) build(f file) *Config {
 
 func (b *builder) profile(name string, p fileProfile) Profile {
 	key := "profiles." + name
-	out := Profile{Name: name, Agent: p.Agent, Command: p.Command, Ready: Ready{On: "started"}}
+	out := Profile{Name: name, Agent: p.Agent, Command: p.Command, Ready: Ready{On: "started"}, Env: p.Env}
 	if p.Agent != "" {
 		a, ok := agent.Lookup(p.Agent)
 		if !ok {
@@ -100,6 +103,10 @@ func (b *builder) profile(name string, p fileProfile) Profile {
 	}
 	if len(out.Command) == 0 || out.Command[0] == "" {
 		b.fail(key, "needs an agent or a command")
+	}
+	if len(out.Command) > 0 && strings.Contains(out.Command[0], "/") {
+		out.Command = slices.Clone(out.Command)
+		out.Command[0] = b.abs(out.Command[0])
 	}
 	if p.Ready != "" {
 		out.Ready = b.ready(key+".ready", p.Ready)

@@ -58,6 +58,8 @@ type Profile struct {
 	Agent   string
 	Command []string
 	Ready   Ready
+	// Env names variables of the daemon's environment that the agent gets beside the usual ones, or sets some ("NAME=value").
+	Env []string
 }
 
 // Ready says when a launch is listed.
@@ -112,6 +114,7 @@ type fileProfile struct {
 	Agent   string   `toml:"agent"`
 	Command []string `toml:"command"`
 	Ready   string   `toml:"ready"`
+	Env     []string `toml:"env"`
 }
 
 // Error is what is wrong in a configuration file, and where.

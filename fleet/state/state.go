@@ -19,6 +19,8 @@ type Dir struct {
 	Path string
 	// Socket is the daemon's socket.
 	Socket string
+	// Usual says that nobody asked for this directory: it is found again without being named.
+	Usual bool
 }
 
 // Open finds the state directory: the one asked for, else $FLEETDECK_STATE, else the usual place. It makes the directory
@@ -34,14 +36,14 @@ func Open(asked string) (Dir, error) {
 	runtime := os.Getenv("XDG_RUNTIME_DIR")
 	if own || !filepath.IsAbs(runtime) {
 		socket, err := sockpath.In(path, "fleetd.sock")
-		return Dir{Path: path, Socket: socket}, err
+		return Dir{Path: path, Socket: socket, Usual: !own}, err
 	}
 	run := filepath.Join(runtime, "fleetdeck")
 	if err := private(run); err != nil {
 		return Dir{}, fmt.Errorf("runtime directory %s: %w", run, err)
 	}
 	socket, err := sockpath.In(run, "fleetd.sock")
-	return Dir{Path: path, Socket: socket}, err
+	return Dir{Path: path, Socket: socket, Usual: true}, err
 }
 
 // locate gives the path, and whether it was asked for and so holds the socket too.

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/daemon"
+	"fleetdeck/fleet/launch/embedded"
+	"fleetdeck/fleet/launch/process"
+)
+
+// startWait is how long a daemon has until its socket answers.
+const startWait = 15 * time.Second
+
+func newUpCommand(g *globals) *cobra.Command {
+	var foreground bool
+	cmd := &cobra.Command{
+		Use: "up", Short: "start the daemon", Args: noArgs,
+		Long: `up starts the daemon in the background and returns once it answers. Members of an earlier daemon are adopted again, with
+their ids, roles and charters. --foreground runs it here, for a service manager.
+` + exitHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			if foreground {
+				return s.runDaemon(cmd.Context(), g.err)
+			}
+			health, started, err := s.ensureDaemon(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if started {
+				g.say("the daemon is up, pid %d", health)
+			} else {
+				g.say("the daemon is up already, pid %d", health)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&foreground, "foreground", false, "run the daemon here, until a signal ends it")
+	return cmd
+}
+
+// runDaemon runs the daemon in this process.
+func (s *session) runDaemon(ctx context.Context, log io.Writer) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	logf := func(format string, args ...any) {
+		fmt.Fprintf(log, "%s %s\n", time.Now().UTC().Format(time.RFC3339Nano), fmt.Sprintf(format, args...))
+	}
+	return daemon.Run(ctx, daemon.Options{
+		State: s.dir, Config: s.conf, Launcher: embedded.New(exe), Version: s.build.String(), Exe: exe, Now: process.Now, Log: logf,
+		Ready: func() { logf("listening on %s", s.dir.Socket) },
+	})
+}
+
+// ensureDaemon starts the daemon in the background if none answers, and waits until one does.
+func (s *session) ensureDaemon(ctx context.Context) (pid int, started bool, err error) {
+	if h, err := s.client.Health(ctx); err == nil {
+		return h.Pid, false, nil
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return 0, false, fmt.Errorf("find this program: %w", err)
+	}
+	logPath := filepath.Join(s.dir.Path, "daemon.log")
+	log, err := openLog(logPath)
+	if err != nil {
+		return 0, false, fmt.Errorf("start the daemon: %w", err)
+	}
+	defer log.Close()
+	args := []string{"up", "--foreground"}
+	if !s.dir.Usual {
+		args = append(args, "--state", s.dir.Path)
+	}
+	if s.conf.Path != "" {
+		args = append(args, "--config", s.conf.Path)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	// A session of its own: what ends the console or its terminal does not reach the daemon.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return 0, false, fmt.Errorf("start the daemon: %w", err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	for {
+		h, herr := s.client.Health(ctx)
+		if herr == nil {
+			return h.Pid, h.Pid == cmd.Process.Pid, nil
+		}
+		select {
+		case <-exited:
+			// Another one may have been quicker.
+			if h, err := s.client.Health(ctx); err == nil {
+				return h.Pid, false, nil
+			}
+			return 0, false, fmt.Errorf("the daemon ended at once; its last words in %s: %s", logPath, lastLine(logPath))
+		case <-ctx.Done():
+			return 0, false, fmt.Errorf("the daemon does not answer: %w: see %s", herr, logPath)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// openLog opens the daemon's log; a long one is put aside first.
+func openLog(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > 4<<20 {
+		os.Rename(path, path+".1")
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+}
+
+func newDownCommand(g *globals) *cobra.Command {
+	var stopMembers bool
+	cmd := &cobra.Command{
+		Use: "down", Short: "stop the daemon", Args: noArgs,
+		Long: `down stops the daemon. Members go on running and are adopted by the next one; --stop-members ends them first.
+` + exitHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
+			defer cancel()
+			err = s.client.Shutdown(ctx, stopMembers)
+			if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeDaemonUnreachable {
+				g.say("the daemon is not running")
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("stop the daemon: %w", err)
+			}
+			for {
+				if _, err := s.client.Health(ctx); fleet.RefusalOf(err) != nil {
+					g.say("the daemon is down")
+					return nil
+				}
+				select {
+				case <-ctx.Done():
+					return errors.New("the daemon was told to stop and still answers")
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+		},
+	}
+	cmd.Flags().BoolVar(&stopMembers, "stop-members", false, "end every member first")
+	return cmd
+}

@@ -1,0 +1,334 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/api"
+	"fleetdeck/fleet/tree"
+)
+
+// orderFlags are what dispatch and reserve share.
+type orderFlags struct {
+	role    string
+	profile string
+	grace   time.Duration
+	noGit   bool
+}
+
+func (o *orderFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.role, "role", fleet.RoleDev, "`role` of the agent")
+	f.StringVar(&o.profile, "profile", "", "`profile` that it runs on (default: the first one configured)")
+	f.DurationVar(&o.grace, "grace", 0, "boot grace (default: as configured)")
+	f.BoolVar(&o.noGit, "no-git", false, "let a directory outside git be a tree of its own")
+}
+
+// order makes the order for path, with the session's defaults.
+func (o *orderFlags) order(s *session, path string) (fleet.Order, error) {
+	if o.grace < 0 {
+		return fleet.Order{}, usagef("--grace %s: a grace is more than zero", o.grace)
+	}
+	profile := o.profile
+	if profile == "" {
+		profile = s.conf.ProfileNames()[0]
+	}
+	return fleet.Order{Tree: path, Role: o.role, Profile: profile, Grace: o.grace, NoGit: o.noGit}, nil
+}
+
+func newDispatchCommand(g *globals) *cobra.Command {
+	var o orderFlags
+	var task, taskFile string
+	var wait bool
+	cmd := &cobra.Command{
+		Use: "dispatch TREE", Short: "send an agent into a tree", Args: exactly("TREE"),
+		Long: `dispatch reserves the tree under the admission lock, asks the daemon for an agent, and says what came of it. The daemon
+answers at once; the agent is listed once it is ready, within its boot grace. --wait waits for that.
+
+A refusal leaves nothing behind. If nobody can know what became of the request, the reservation stays until its grace runs
+out, and dispatch says so with its own exit code.
+` + exitHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			order, err := o.order(s, args[0])
+			if err != nil {
+				return err
+			}
+			if order.Task, err = readTask(g.in, task, taskFile); err != nil {
+				return err
+			}
+			return runDispatch(cmd.Context(), s, order, wait)
+		},
+	}
+	o.add(cmd)
+	cmd.Flags().StringVar(&task, "task", "", "what the agent is to do")
+	cmd.Flags().StringVar(&taskFile, "task-file", "", "`file` that says what the agent is to do; - is stdin")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the agent is listed")
+	cmd.MarkFlagsMutuallyExclusive("task", "task-file")
+	return cmd
+}
+
+func readTask(stdin io.Reader, task, file string) (string, error) {
+	if file == "" {
+		return task, nil
+	}
+	var data []byte
+	var err error
+	if file == "-" {
+		data, err = io.ReadAll(io.LimitReader(stdin, api.MaxTask+1))
+	} else {
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return "", usagef("read the task: %w", err)
+	}
+	if len(data) > api.MaxTask {
+		return "", usagef("the task is larger than %d bytes: put it into a file in the tree and name that", api.MaxTask)
+	}
+	return string(data), nil
+}
+
+func runDispatch(ctx context.Context, s *session, order fleet.Order, wait bool) error {
+	d := s.dispatcher("fleetdeck dispatch")
+	d.Progress = func(msg string) {
+		if !s.quiet {
+			fmt.Fprintf(s.err, "fleetdeck: %s\n", msg)
+		}
+	}
+	out, err := d.Dispatch(ctx, order)
+	if err == nil && wait {
+		out, err = d.Wait(ctx, out)
+	}
+	if s.json {
+		if out.Outcome == fleet.Refused && out.Code == "" {
+			return err // the call itself was wrong: there is no outcome to speak of
+		}
+		return errors.Join(err, s.printJSON(out))
+	}
+	if err != nil {
+		return err
+	}
+	what := "accepted"
+	if wait {
+		what = "listed"
+	}
+	s.say("%s: member %s (%s on %s) in %s", what, out.Member, out.Role, out.Profile, shorten(out.Tree))
+	return nil
+}
+
+func newReserveCommand(g *globals) *cobra.Command {
+	var o orderFlags
+	cmd := &cobra.Command{
+		Use: "reserve TREE", Short: "write a reservation for a dispatcher of your own", Args: exactly("TREE"),
+		Long: `reserve writes a reservation and prints its id, for a script that asks the daemon for the agent by itself
+(POST /v1/members with this id). It refuses like dispatch does.
+` + exitHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			order, err := o.order(s, args[0])
+			if err != nil {
+				return err
+			}
+			entry, err := s.dispatcher("fleetdeck reserve").Reserve(cmd.Context(), order)
+			out := fleet.Outcome{Outcome: "reserved", Tree: entry.Tree, Role: order.Role, Profile: order.Profile, Reservation: entry.ID}
+			if err != nil {
+				r := fleet.RefusalOf(err)
+				if r == nil || !g.json {
+					return err
+				}
+				out.Outcome, out.Code, out.Message, out.Hint = fleet.Refused, r.Code, r.Message, r.Hint
+			}
+			if g.json {
+				return errors.Join(err, g.printJSON(out))
+			}
+			fmt.Fprintln(g.out, entry.ID)
+			return nil
+		},
+	}
+	o.add(cmd)
+	return cmd
+}
+
+func newReleaseCommand(g *globals) *cobra.Command {
+	var id string
+	cmd := &cobra.Command{
+		Use: "release TREE", Short: "drop one reservation by hand", Args: exactly("TREE"),
+		Long: `release drops the reservation of a tree under the admission lock. A launch that is under way is not ended by it: the daemon
+goes on guarding the tree. --id drops it only if it is still that one.
+` + exitHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			key := treeKey(cmd.Context(), args[0])
+			e, ok, err := s.book.Release(cmd.Context(), s.conf.LockWait, key, id)
+			switch {
+			case err != nil:
+				return err
+			case !ok && e.ID != "":
+				return &notFoundError{fmt.Sprintf("%s is reserved by %s by now, not by %s: nothing was changed", key, e.ID, id), "see 'fleetdeck reservations'"}
+			case !ok:
+				return &notFoundError{fmt.Sprintf("%s has no reservation", key), "see 'fleetdeck reservations'"}
+			}
+			if g.json {
+				return g.printJSON(map[string]string{"tree": key, "id": e.ID, "outcome": "released"})
+			}
+			g.say("released: %s (%s)", shorten(key), e.ID)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&id, "id", "", "only the reservation with this `id`")
+	return cmd
+}
+
+// treeKey is the key that path has in the file. The directory may be gone, and then the path as it stands is all there is.
+func treeKey(ctx context.Context, path string) string {
+	if t, err := tree.Resolve(ctx, path, true); err == nil {
+		return t.Path
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+func newPruneCommand(g *globals) *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use: "prune", Short: "drop the reservations that may be dropped", Args: noArgs,
+		Long: `prune drops, under the admission lock, the reservations whose worker is listed or whose grace ran out. If the lock stays busy
+the file is left alone: that costs nothing, since occupancy skips such entries. --dry-run says what would be dropped and
+why.
+` + exitHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			return runPrune(cmd.Context(), s, dryRun)
+		},
+	}
+	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "only say what would be dropped")
+	return cmd
+}
+
+func runPrune(ctx context.Context, s *session, dryRun bool) error {
+	rctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	roster, err := s.client.Roster(rctx)
+	cancel()
+	if err != nil && !s.quiet {
+		// Without a roster nobody counts as listed; what has expired by the clock may go all the same.
+		fmt.Fprintf(s.err, "fleetdeck: warning: the daemon does not say who is listed: %v\n", err)
+	}
+	var report fleet.PruneReport
+	if dryRun {
+		report, err = s.book.Plan(roster)
+	} else {
+		report, err = s.book.Prune(ctx, s.conf.PruneWait, roster)
+	}
+	if err != nil && report.Lock != "busy" {
+		return err
+	}
+	if s.json {
+		return errors.Join(err, s.printJSON(report))
+	}
+	if err != nil {
+		return err
+	}
+	verb := "dropped"
+	if dryRun {
+		verb = "would drop"
+	}
+	for _, p := range report.Pruned {
+		s.say("%s: %s (%s, %s)", verb, shorten(p.Tree), p.Reason, p.ID)
+	}
+	s.say("%d %s, %d kept", len(report.Pruned), verb, report.Kept)
+	return nil
+}
+
+func newLockCommand(g *globals) *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use: "lock -- CMD [ARG…]", Short: "run a command under the admission lock",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("lock needs a command: fleetdeck lock -- CMD")
+			}
+			return nil
+		},
+		Long: `lock takes the admission lock, runs CMD, and frees the lock when CMD ends. CMD does not get the lock's descriptor, so
+what it leaves running does not hold the lock. The exit code is CMD's; 4 if the lock stayed busy. Within CMD no fleetdeck
+command that takes the lock can succeed.
+`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			if wait == 0 {
+				wait = s.conf.LockWait
+			}
+			return runLocked(cmd.Context(), s, wait, args)
+		},
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 0, "acquire window (default: as configured)")
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+func runLocked(ctx context.Context, s *session, wait time.Duration, args []string) error {
+	unlock, err := s.book.Lock(ctx, wait)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// The lock must not go before CMD does: what would end this program is passed on instead.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	c := exec.Command(args[0], args[1:]...)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := c.Start(); err != nil {
+		return usagef("run %s: %w", args[0], err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.Wait() }()
+	for {
+		select {
+		case sig := <-signals:
+			if sig != syscall.SIGINT && sig != syscall.SIGQUIT || !isTerminal(os.Stdin) { // a terminal sends those to both
+				c.Process.Signal(sig)
+			}
+		case err := <-done:
+			if uerr := unlock(); uerr != nil {
+				return uerr
+			}
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) {
+				return err
+			}
+			if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+				return exitError(128 + int(ws.Signal()))
+			}
+			return exitError(exit.ExitCode())
+		}
+	}
+}

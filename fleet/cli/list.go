@@ -1,0 +1,315 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/plain"
+)
+
+// statusReport is `status --json`.
+type statusReport struct {
+	Daemon       fleet.DaemonInfo `json:"daemon"`
+	Lock         fleet.LockInfo   `json:"lock"`
+	Trees        int              `json:"trees"`
+	Members      int              `json:"members"`
+	Launches     int              `json:"launches"`
+	Reservations int              `json:"reservations"`
+	Slots        slotCounts       `json:"slots"`
+	File         fleet.FileInfo   `json:"file"`
+	State        string           `json:"state"`
+}
+
+type slotCounts struct {
+	Free     int `json:"free"`
+	Reserved int `json:"reserved"`
+	Bound    int `json:"bound"`
+}
+
+func newStatusCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "daemon, lock, and counts", Args: noArgs,
+		Long: `status says whether the daemon answers, who holds the admission lock, and how many trees, members, launches,
+reservations and slots there are. It works without a daemon, and takes no lock.
+` + exitHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runStatus(cmd.Context(), g) },
+	}
+}
+
+func runStatus(ctx context.Context, g *globals) error {
+	s, err := g.open()
+	if err != nil {
+		return err
+	}
+	snap := s.sources().Once(ctx)
+	r := statusReport{
+		Daemon: snap.Daemon, Lock: snap.Lock, Trees: len(snap.Trees), Launches: len(snap.Launches),
+		Reservations: len(snap.Reservations), File: snap.File, State: s.dir.Path,
+	}
+	for _, m := range snap.Members {
+		if m.Alive() {
+			r.Members++
+		}
+	}
+	for _, sl := range snap.Slots {
+		switch sl.State {
+		case fleet.SlotFree:
+			r.Slots.Free++
+		case fleet.SlotReserved:
+			r.Slots.Reserved++
+		default:
+			r.Slots.Bound++
+		}
+	}
+	if g.json {
+		return g.printJSON(r)
+	}
+	printStatus(g.out, r, time.Now())
+	return nil
+}
+
+func printStatus(w io.Writer, r statusReport, now time.Time) {
+	if r.Daemon.Running {
+		fmt.Fprintf(w, "daemon        running, pid %d, up %s, version %s\n", r.Daemon.Pid, age(r.Daemon.Since, now), r.Daemon.Version)
+	} else {
+		fmt.Fprintf(w, "daemon        not running (start it with 'fleetdeck up')\n")
+	}
+	fmt.Fprintf(w, "socket        %s\n", r.Daemon.Socket)
+	if h := r.Lock.Holder; h != nil {
+		fmt.Fprintf(w, "lock          held by pid %d (%s)\n", h.Pid, plain.Clean(h.Program, 80))
+	} else {
+		fmt.Fprintf(w, "lock          free\n")
+	}
+	if r.File.Error != "" {
+		fmt.Fprintf(w, "file          UNUSABLE: %s\n", plain.Clean(r.File.Error, 200))
+	} else {
+		fmt.Fprintf(w, "file          %s\n", r.File.Path)
+	}
+	fmt.Fprintf(w, "trees         %d\n", r.Trees)
+	if r.Daemon.Running {
+		fmt.Fprintf(w, "members       %d\n", r.Members)
+		fmt.Fprintf(w, "launches      %d\n", r.Launches)
+	} else {
+		fmt.Fprintf(w, "members       unknown without the daemon\n")
+	}
+	fmt.Fprintf(w, "reservations  %d\n", r.Reservations)
+	fmt.Fprintf(w, "slots         %d free, %d reserved, %d bound\n", r.Slots.Free, r.Slots.Reserved, r.Slots.Bound)
+}
+
+func newTreesCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "trees", Short: "every known tree with its occupancy", Args: noArgs,
+		Long: `trees lists every known tree: configured, found below a root, reserved or staffed. Its occupancy is free, reserved
+(with the seconds left), occupied (by a member) or foreign. Without a daemon nobody knows the members: that is an error.
+` + exitHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			snap := s.sources().Once(cmd.Context())
+			if err := usable(snap, true); err != nil {
+				return err
+			}
+			if g.json {
+				return g.printJSON(snap.Trees)
+			}
+			t := newTable(g.out, "TREE", "OCCUPANCY", "LEFT", "MEMBER", "BRANCH", "DIRTY")
+			for _, r := range snap.Trees {
+				left, dirty := "", ""
+				if r.Occupancy == fleet.Reserved {
+					left = duration(time.Duration(r.RemainingS * float64(time.Second)))
+				}
+				if r.Dirty {
+					dirty = "dirty"
+				}
+				if r.Missing {
+					dirty = "missing"
+				}
+				t.row(shorten(r.Tree), string(r.Occupancy), left, r.Member, r.Branch, dirty)
+			}
+			return t.flush()
+		},
+	}
+}
+
+// usable is the error of a snapshot that does not show the whole truth.
+func usable(snap fleet.Snapshot, daemon bool) error {
+	if snap.File.Error != "" {
+		return fleet.Refuse(fleet.CodeFileCorrupt, "%s", snap.File.Error).
+			WithHint("'fleetdeck repair' sets a corrupt file aside and rebuilds it")
+	}
+	if daemon && !snap.Daemon.Running {
+		return fleet.Refuse(fleet.CodeDaemonUnreachable, "%s", snap.Daemon.Error).WithHint("start it with 'fleetdeck up'")
+	}
+	return nil
+}
+
+func newMembersCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "members", Aliases: []string{"ls"}, Short: "the roster", Args: noArgs,
+		Long: `members lists the agents that the daemon lists, those that ended lately among them with their exit code. Agents that
+are still booting are launches, and not in it: see 'fleetdeck trees'.
+` + exitHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			roster, err := s.client.Roster(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return g.printJSON(roster.Members)
+			}
+			t := newTable(g.out, "MEMBER", "TREE", "ROLE", "PROFILE", "SLOT", "STATE", "AGE", "SAYS")
+			now := time.Now()
+			for _, m := range roster.Members {
+				state := string(m.State)
+				if m.ExitCode != nil {
+					state += fmt.Sprintf(" (%d)", *m.ExitCode)
+				}
+				if m.CharterMismatch {
+					state += " CHARTER MISMATCH"
+				}
+				t.row(m.ID, shorten(m.Tree), m.Role, m.Profile, m.Slot, state, age(m.StartedAt, now), m.StateMessage)
+			}
+			return t.flush()
+		},
+	}
+}
+
+func newSlotsCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "slots", Short: "the slot bindings", Args: noArgs,
+		Long: "slots lists the configured slots: free, reserved for a launch, or bound to a member.\n" + exitHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			slots, err := s.client.Slots(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return g.printJSON(slots)
+			}
+			t := newTable(g.out, "SLOT", "ROLE", "PROFILE", "STATE", "MEMBER", "TREE", "SINCE")
+			for _, sl := range slots {
+				t.row(sl.Name, sl.Role, sl.Profile, sl.State, sl.Member, shorten(sl.Tree), age(sl.Since, time.Now()))
+			}
+			return t.flush()
+		},
+	}
+}
+
+func newReservationsCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "reservations", Short: "the reservation file, with what occupancy makes of it", Args: noArgs,
+		Long: `reservations lists the entries of the reservation file with a verdict on each: pending (holds its tree), listed (its
+worker is a member), expired (its grace ran out) or invalid. It takes no lock. Without a daemon nobody can say who is
+listed, which is said on stderr.
+` + exitHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			snap := s.sources().Once(cmd.Context())
+			if err := usable(snap, false); err != nil {
+				return err
+			}
+			if !snap.Daemon.Running {
+				fmt.Fprintf(g.err, "fleetdeck: warning: the daemon does not answer, so none is shown as listed\n")
+			}
+			if g.json {
+				return g.printJSON(snap.Reservations)
+			}
+			t := newTable(g.out, "TREE", "VERDICT", "LEFT", "ROLE", "PROFILE", "ID", "WRITTEN BY")
+			for _, r := range snap.Reservations {
+				by := r.Dispatcher.Program
+				if r.Dispatcher.Pid != 0 {
+					by += fmt.Sprintf(" (pid %d)", r.Dispatcher.Pid)
+				}
+				t.row(shorten(r.Tree), string(r.Verdict), duration(time.Duration(r.RemainingS*float64(time.Second))), r.Role, r.Profile, r.ID, by)
+			}
+			return t.flush()
+		},
+	}
+}
+
+func newEventsCommand(g *globals) *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use: "events", Short: "what happened", Args: noArgs,
+		Long: "events prints what happened, oldest first; with --json one JSON document a line.\n" + exitHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			var werr error
+			err = s.client.Events(ctx, 0, follow, func(e fleet.Event) {
+				if werr == nil {
+					if werr = g.printEvent(e); werr != nil {
+						stop()
+					}
+				}
+			})
+			if errors.Is(err, context.Canceled) {
+				err = nil
+			}
+			return errors.Join(werr, err)
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens from now on")
+	return cmd
+}
+
+func (g *globals) printEvent(e fleet.Event) error {
+	if g.json {
+		return printLine(g.out, e)
+	}
+	_, err := fmt.Fprintf(g.out, "%s  %-5s  %-14s  %s\n", e.Time.Local().Format("15:04:05"), e.Level, e.Kind, plain.Clean(e.Message, -1))
+	return err
+}
+
+func newWhoamiCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "whoami", Short: "for an agent: who it is", Args: noArgs,
+		Long: "whoami answers an agent by its token, $FLEETDECK_TOKEN: which member it is, with what role, slot and charter.\n" + exitHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := agentClient()
+			if err != nil {
+				return err
+			}
+			id, err := c.Whoami(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return g.printJSON(id)
+			}
+			fmt.Fprintf(g.out, "member   %s\nrole     %s\nslot     %s\ntree     %s\nprofile  %s\ncharter  %s\nmay      %v\n",
+				id.Member, id.Role, id.Slot, id.Tree, id.Profile, id.CharterSHA256, id.May)
+			return nil
+		},
+	}
+}
+
+// now is the present moment, for commands that judge by themselves.
+func now() fleet.Instant { return process.Now() }

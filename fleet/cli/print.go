@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/plain"
+)
+
+// printJSON prints one document.
+func (g *globals) printJSON(v any) error {
+	enc := json.NewEncoder(g.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// table prints rows in columns. Cells may come from anywhere, and are cleaned.
+type table struct {
+	w *tabwriter.Writer
+}
+
+func newTable(w io.Writer, header ...string) *table {
+	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	fmt.Fprintln(t.w, strings.Join(header, "\t"))
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = plain.Clean(c, -1)
+		if cells[i] == "" {
+			cells[i] = "-"
+		}
+	}
+	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
+}
+
+func (t *table) flush() error { return t.w.Flush() }
+
+// shorten writes the home directory as "~".
+func shorten(path string) string {
+	home, _ := os.UserHomeDir()
+	return fleet.ShortPath(path, home)
+}
+
+func age(since, now time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return duration(now.Sub(since))
+}
+
+// duration is d to the precision that a glance needs.
+func duration(d time.Duration) string {
+	if d < 0 {
+		d = 0
+	}
+	switch {
+	case d < 100*time.Second:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%.0fm", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.0fh", d.Hours())
+	}
+	return fmt.Sprintf("%.0fd", d.Hours()/24)
+}
+
+// printLine prints one document on one line.
+func printLine(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

@@ -1,0 +1,173 @@
+// Package daemon is the session manager behind the socket: it admits launches, starts their terminals, lists them once
+// they are ready, watches them until they end, and tells everybody how things stand.
+//
+// It guarantees that a spawn is admitted only while its reservation stands, checked under the admission lock; that a
+// reservation id starts one agent at most; that a launch which is not listed by its deadline is ended before its tree and
+// slot are free; and that whatever it has told anybody is on disk. It may be killed at any instant: the next daemon
+// on the same state directory goes on from there.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/book"
+	"fleetdeck/fleet/config"
+	"fleetdeck/fleet/launch"
+	"fleetdeck/fleet/slots"
+	"fleetdeck/fleet/state"
+)
+
+// Options are what a daemon is made of.
+type Options struct {
+	State    state.Dir
+	Config   *config.Config
+	Launcher launch.Launcher
+	Version  string
+	// Exe is this program, for agents that call it.
+	Exe string
+	Now func() fleet.Instant
+	// Log is told what nobody else would hear.
+	Log func(format string, args ...any)
+	// Ready, where set, is called once the socket answers.
+	Ready func()
+}
+
+// Daemon is a running daemon.
+type Daemon struct {
+	Options
+	book    *book.Book
+	reg     *registry
+	pool    *slots.Pool
+	events  *events
+	screens *screens
+	since   time.Time
+
+	// ctx ends with the daemon; tending counts what must have returned before it has.
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	tending sync.WaitGroup
+
+	reports reports
+
+	secretOnce sync.Once
+	secret     []byte
+	secretErr  error
+
+	mu     sync.Mutex // guards tended
+	tended map[string]*tender
+}
+
+// Run runs a daemon until ctx ends or somebody asks it to shut down. Members go on running after it.
+func Run(ctx context.Context, opts Options) error {
+	d := &Daemon{Options: opts, since: opts.Now().Wall.UTC(), tended: map[string]*tender{}}
+	d.ctx, d.cancel = context.WithCancelCause(ctx)
+	defer d.cancel(nil)
+
+	var err error
+	if d.reg, err = openRegistry(ctx, opts.State.Path, opts.Now); err != nil {
+		return err
+	}
+	defer d.reg.close()
+	if d.book, err = book.Open(opts.State.Path, opts.Now); err != nil {
+		return err
+	}
+	d.book.Warn = func(err error) { d.Log("reservation file: %v", err) }
+	if d.events, err = openEvents(filepath.Join(opts.State.Path, "events.jsonl"), opts.Now); err != nil {
+		return err
+	}
+	defer d.events.close()
+	d.screens = newScreens(d.ctx)
+	if err := d.restore(); err != nil {
+		return err
+	}
+	listener, err := listen(opts.State.Socket)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(opts.State.Socket)
+	return d.serve(listener)
+}
+
+// restore takes over what an earlier daemon left: slots first, so that none is given away, then a tender for each record that
+// is not over.
+func (d *Daemon) restore() error {
+	configured := make([]fleet.Slot, len(d.Config.Slots))
+	for i, s := range d.Config.Slots {
+		configured[i] = fleet.Slot{Name: s.Name, Role: s.Role, Profile: s.Profile}
+	}
+	d.pool = slots.New(configured, d.Now)
+	view := d.reg.view()
+	adopted := 0
+	for _, rec := range view.records {
+		if rec.over() {
+			d.settleIfPending(*rec)
+			continue
+		}
+		adopted++
+		if rec.Slot != "" {
+			held := fleet.Slot{Name: rec.Slot, Role: rec.Role, Profile: rec.Profile, State: fleet.SlotReserved,
+				Member: rec.ID, Reservation: rec.Reservation, Tree: rec.Tree, Since: rec.AcceptedAt}
+			if rec.Step == stepListed {
+				held.State, held.Since = fleet.SlotBound, rec.ListedAt
+			}
+			if err := d.pool.Restore(held); err != nil {
+				return fmt.Errorf("restore the slots: %w", err)
+			}
+		}
+	}
+	for _, rec := range view.records {
+		if !rec.over() {
+			d.tend(*rec)
+		}
+	}
+	d.events.add("info", "daemon_up", "", "", "daemon %s is up with %d agents", d.Version, adopted)
+	return nil
+}
+
+func (d *Daemon) serve(listener net.Listener) error {
+	server := &http.Server{
+		Handler:           d.handler(),
+		ConnContext:       withPeer,
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return d.ctx },
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	if d.Ready != nil {
+		d.Ready()
+	}
+	var err error
+	select {
+	case err = <-failed:
+		d.cancel(err)
+	case <-d.ctx.Done():
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), 3*time.Second)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			server.Close()
+		}
+	}
+	d.tending.Wait()
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the socket: %w", err)
+	}
+	return nil
+}
+
+// alarm records what an operator must see, and logs it.
+func (d *Daemon) alarm(kind string, rec record, format string, args ...any) {
+	msg := fmt.Sprintf(format, args...)
+	d.Log("%s: %s", kind, msg)
+	d.events.add("alarm", kind, rec.Tree, rec.ID, "%s", msg)
+}
+
+func (d *Daemon) dirOf(id string) string { return filepath.Join(d.State.Path, "members", id) }

@@ -1,0 +1,435 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/config"
+	"fleetdeck/fleet/launch"
+	"fleetdeck/fleet/plain"
+)
+
+const (
+	// stopPatience is how long an agent has between TERM and KILL; a launch that is out of time has less.
+	stopPatience = 5 * time.Second
+	bootPatience = time.Second
+	// maxReadyText bounds the output that a readiness pattern is looked for in.
+	maxReadyText = 64 << 10
+)
+
+// bootDeadline is when a launch that is not ready is ended: early enough before its reservation's deadline that it is
+// gone by then.
+func (r *record) bootDeadline() fleet.Deadline {
+	margin := min(2*time.Second, r.Deadline.Wall.Sub(r.AcceptedAt)/10)
+	margin = max(0, margin)
+	d := r.Deadline
+	d.Wall = d.Wall.Add(-margin)
+	if d.Boot.ID != "" {
+		d.Boot.DeadlineNS -= int64(margin)
+	}
+	return d
+}
+
+// tend starts the one goroutine that carries a record from wherever it is to its end.
+func (d *Daemon) tend(rec record) {
+	ctx, stop := context.WithCancelCause(d.ctx)
+	t := &tender{d: d, id: rec.ID, stop: stop, ended: make(chan struct{})}
+	d.mu.Lock()
+	d.tended[rec.ID] = t
+	d.mu.Unlock()
+	d.tending.Go(func() {
+		defer func() {
+			d.mu.Lock()
+			delete(d.tended, rec.ID)
+			d.mu.Unlock()
+			stop(nil)
+			close(t.ended)
+		}()
+		t.run(ctx)
+	})
+}
+
+// tender carries one record through its steps.
+type tender struct {
+	d  *Daemon
+	id string
+	// stop with errStopped makes a launch give up. A member is stopped at its terminal, which the tender then sees.
+	stop  context.CancelCauseFunc
+	ended chan struct{}
+}
+
+func (t *tender) record() record {
+	rec, _ := t.d.reg.get(t.id)
+	return rec
+}
+
+func (t *tender) run(ctx context.Context) {
+	term, err := t.terminal(ctx)
+	if term == nil && err == nil {
+		return // the daemon ends; the next one goes on
+	}
+	rec := t.record()
+	if rec.launching() {
+		if err == nil {
+			err = t.boot(ctx, term)
+		}
+		if err != nil {
+			if t.d.ctx.Err() != nil {
+				return
+			}
+			t.fail(term, err)
+			return
+		}
+	} else if err != nil {
+		t.exited(nil) // provably gone
+		return
+	}
+	t.watch(ctx, term)
+}
+
+// terminal finds the record's terminal, or starts it. It goes on asking while the answer is unknown; an error is proof that there is none.
+func (t *tender) terminal(ctx context.Context) (launch.Terminal, error) {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		rec := t.record()
+		term, err := t.d.Launcher.Find(ctx, rec.ID, t.d.dirOf(rec.ID))
+		switch {
+		case err == nil:
+			return term, nil
+		case errors.Is(err, launch.ErrGone):
+			return nil, launchFailed("its terminal was killed")
+		case errors.Is(err, launch.ErrNotStarted) && !rec.launching():
+			return nil, err
+		case errors.Is(err, launch.ErrNotStarted):
+			term, err = t.start(ctx, rec)
+			if err == nil {
+				return term, nil
+			}
+			if refusal := fleet.RefusalOf(err); refusal != nil || errors.Is(err, launch.ErrNotStarted) {
+				return nil, err
+			}
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			if errors.Is(cause, errStopped) && t.d.ctx.Err() == nil {
+				return nil, cause
+			}
+			return nil, nil
+		}
+		t.d.Log("terminal of %s: %v", rec.ID, err)
+		sleep(ctx, pause)
+	}
+}
+
+// start starts the agent, unless its time is up already.
+func (t *tender) start(ctx context.Context, rec record) (launch.Terminal, error) {
+	if rec.bootDeadline().Remaining(t.d.Now()) <= 0 {
+		return nil, launchFailed("its grace was over before it could be started")
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, launchFailed("%w", cause)
+	}
+	spec, err := t.d.prepare(rec)
+	if err != nil {
+		return nil, launchFailed("%w", err)
+	}
+	token, err := t.d.token(rec.ID)
+	if err != nil {
+		return nil, launchFailed("%w", err)
+	}
+	// The token's hash is on record before anybody can have the token.
+	if err := t.d.reg.update(rec.ID, func(r *record) error { r.TokenSHA256 = hashToken(token); return nil }); err != nil {
+		return nil, launchFailed("%w", err)
+	}
+	return t.d.Launcher.Start(ctx, spec)
+}
+
+// boot waits until the agent is ready and lists it. An error means that it will not be: it is still to be ended.
+func (t *tender) boot(ctx context.Context, term launch.Terminal) error {
+	rec := t.record()
+	if rec.Step == stepAccepted {
+		if err := t.step(func(r *record) error {
+			r.Step, r.StartedAt = stepBooting, t.d.Now().Wall.UTC()
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	left := rec.bootDeadline().Remaining(t.d.Now())
+	ctx, cancel := context.WithTimeoutCause(ctx, max(0, left), launchFailed("it was not ready within its grace"))
+	defer cancel()
+
+	ready := t.d.Config.Profiles[rec.Profile].Ready
+	status, err := t.await(ctx, term, ready)
+	if err != nil {
+		return err
+	}
+	// From here on the terminal's own deadline is off: this is the point at which a launch becomes a member.
+	if err := term.Confirm(ctx); err != nil {
+		return launchFailed("it could not be confirmed: %w", err)
+	}
+	return t.list(status)
+}
+
+// await follows the terminal until ready says that the agent is.
+func (t *tender) await(ctx context.Context, term launch.Terminal, ready config.Ready) (launch.Status, error) {
+	waiter, done := t.d.reports.wait(t.id)
+	defer done()
+	var text []byte
+	for {
+		status, err := term.Status(ctx)
+		switch {
+		case errors.Is(err, launch.ErrGone):
+			return status, launchFailed("its terminal was killed")
+		case err == nil:
+			if ok, err := t.ready(ready, status, text); ok || err != nil {
+				return status, err
+			}
+		}
+		fctx, stop := context.WithCancel(ctx)
+		frames, err := term.Follow(fctx, launch.FollowOptions{Output: ready.Pattern != nil, Cursor: true})
+		text = text[:0] // the stream starts over with what the ring holds
+		for open := err == nil; open; {
+			select {
+			case frame, ok := <-frames:
+				if open = ok; !ok {
+					break
+				}
+				if frame.Query {
+					t.d.screens.answerCursor(ctx, t.id, term, frame.Offset)
+				}
+				if frame.Status != nil {
+					status = *frame.Status
+				}
+				text = keepTail(append(text, frame.Data...), maxReadyText)
+			case <-waiter:
+			case <-ctx.Done():
+				stop()
+				return status, context.Cause(ctx)
+			}
+			if ok, err := t.ready(ready, status, text); ok || err != nil {
+				stop()
+				return status, err
+			}
+		}
+		stop()
+		if ctx.Err() != nil {
+			return status, context.Cause(ctx)
+		}
+		sleep(ctx, 50*time.Millisecond)
+	}
+}
+
+// ready reports whether the agent is ready by all that is known, or why it never will be.
+func (t *tender) ready(ready config.Ready, status launch.Status, text []byte) (bool, error) {
+	switch {
+	case status.Failure != "":
+		return false, launchFailed("%s", plain.Clean(status.Failure, 500))
+	case status.Phase == launch.Exited:
+		return false, launchFailed("it exited with code %d while booting", status.Exit.Code)
+	case status.Phase != launch.Running:
+		return false, nil
+	}
+	switch ready.On {
+	case "started":
+		return true, nil
+	case "output":
+		return status.Output > 0, nil
+	case "report":
+		return t.record().Reported, nil
+	default:
+		return ready.Pattern.MatchString(ansi.Strip(string(text))), nil
+	}
+}
+
+// list makes the launch a member: durable first, visible with it, its reservation dropped after.
+func (t *tender) list(status launch.Status) error {
+	rec := t.record()
+	role, slot, mismatch := rec.Role, rec.Slot, false
+	if slot != "" {
+		if err := t.d.pool.Bind(rec.Reservation); err != nil {
+			// It should be impossible: the slot was reserved before the launch. It is recorded for what it is.
+			role, slot, mismatch = fleet.RoleDev, "", true
+			t.d.alarm("charter_mismatch", rec, "WARN: slot %s could not be bound for terminal %s, which runs on the charter of %s: it is listed as dev: %v",
+				rec.Slot, rec.terminal(), rec.Role, err)
+		}
+	}
+	err := t.step(func(r *record) error {
+		r.Step, r.ListedAt = stepListed, t.d.Now().Wall.UTC()
+		r.Role, r.Slot, r.CharterMismatch = role, slot, mismatch
+		r.Agent, r.CharterSHA256 = status.Agent, status.Receipt
+		if r.State == "" {
+			r.State, r.StateSource = fleet.StateUnknown, "launch"
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t.d.events.add("info", "listed", rec.Tree, rec.ID, "%s on %s works in %s", role, rec.Profile, rec.Tree)
+	t.d.settle(t.record())
+	return nil
+}
+
+// step changes the record and wakes who waits for it.
+func (t *tender) step(change func(*record) error) error {
+	if err := t.d.reg.update(t.id, change); err != nil {
+		return launchFailed("its state could not be recorded: %w", err)
+	}
+	return nil
+}
+
+// fail ends a launch that will not be listed. Its processes go first, then the record says so, and only then are slot and
+// tree free.
+func (t *tender) fail(term launch.Terminal, why error) {
+	rec := t.record()
+	reason := fleet.RefusalOf(why)
+	if reason == nil {
+		reason = launchFailed("%w", why)
+	}
+	if term != nil {
+		t.end(term)
+		if tail := logTail(term); tail != "" {
+			reason.Hint = "its last words: " + tail
+		}
+	}
+	for {
+		err := t.d.reg.update(t.id, func(r *record) error {
+			r.Step, r.Failure, r.EndedAt = stepFailed, reason, t.d.Now().Wall.UTC()
+			return nil
+		})
+		if err == nil {
+			break
+		}
+		t.d.Log("launch %s: %v", t.id, err)
+		if !sleep(t.d.ctx, time.Second) {
+			return
+		}
+	}
+	t.d.pool.Release(rec.Reservation)
+	t.d.events.add("warn", "launch_failed", rec.Tree, rec.ID, "%s on %s in %s: %v", rec.Role, rec.Profile, rec.Tree, reason)
+	t.d.settle(t.record())
+	if term == nil {
+		os.RemoveAll(t.d.dirOf(rec.ID))
+	}
+}
+
+// end stops the terminal's processes, and goes on until they are gone: as long as one may live the tree is not free.
+func (t *tender) end(term launch.Terminal) {
+	for {
+		err := term.Stop(t.d.ctx, bootPatience)
+		if err == nil || errors.Is(err, launch.ErrGone) {
+			return
+		}
+		t.d.Log("end launch %s: %v", t.id, err)
+		if !sleep(t.d.ctx, time.Second) {
+			return
+		}
+	}
+}
+
+// watch follows a member's terminal until it has ended.
+func (t *tender) watch(ctx context.Context, term launch.Terminal) {
+	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
+		status, err := term.Status(ctx)
+		switch {
+		case errors.Is(err, launch.ErrGone):
+			t.exited(nil)
+			return
+		case err != nil:
+			// Not to be asked just now is not the same as gone.
+			sleep(ctx, pause)
+			continue
+		case status.Phase == launch.Exited:
+			t.exited(status.Exit)
+			return
+		}
+		frames, err := term.Follow(ctx, launch.FollowOptions{Cursor: true})
+		if err != nil {
+			sleep(ctx, pause)
+			continue
+		}
+		for frame := range frames {
+			pause = 50 * time.Millisecond
+			if frame.Query {
+				t.d.screens.answerCursor(ctx, t.id, term, frame.Offset)
+			}
+			if s := frame.Status; s != nil && s.Phase == launch.Exited {
+				t.exited(s.Exit)
+				return
+			}
+		}
+		sleep(ctx, pause)
+	}
+}
+
+// exited records the end of a member. Without an exit the terminal was killed, and nobody knows the code.
+func (t *tender) exited(exit *launch.Exit) {
+	for {
+		err := t.d.reg.update(t.id, func(r *record) error {
+			r.Step, r.State, r.StateSource, r.EndedAt = stepExited, fleet.StateExited, "process", t.d.Now().Wall.UTC()
+			if exit != nil {
+				code := exit.Code
+				r.ExitCode, r.EndedAt = &code, exit.At.UTC()
+			}
+			return nil
+		})
+		if err == nil {
+			break
+		}
+		t.d.Log("member %s: %v", t.id, err)
+		if !sleep(t.d.ctx, time.Second) {
+			return
+		}
+	}
+	rec := t.record()
+	t.d.pool.Release(rec.Reservation)
+	switch {
+	case exit == nil:
+		t.d.events.add("warn", "gone", rec.Tree, rec.ID, "the terminal in %s was killed; its exit code is not known", rec.Tree)
+	case exit.Reason != "":
+		t.d.events.add("info", "exited", rec.Tree, rec.ID, "%s ended (%s, code %d)", rec.Tree, exit.Reason, exit.Code)
+	default:
+		level := "info"
+		if exit.Code != 0 {
+			level = "warn"
+		}
+		t.d.events.add(level, "exited", rec.Tree, rec.ID, "the agent in %s exited with code %d", rec.Tree, exit.Code)
+	}
+	t.d.settleIfPending(rec)
+}
+
+func keepTail(p []byte, n int) []byte {
+	if len(p) > n {
+		return append(p[:0], p[len(p)-n:]...)
+	}
+	return p
+}
+
+// logTail is the end of what the agent printed, for people.
+func logTail(term launch.Terminal) string {
+	data, err := term.Log(2000)
+	if err != nil {
+		return ""
+	}
+	s := plain.Clean(ansi.Strip(string(data)), -1)
+	if r := []rune(s); len(r) > 300 {
+		s = "…" + string(r[len(r)-300:])
+	}
+	return s
+}
+
+// sleep waits for d and reports whether it did so to the end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

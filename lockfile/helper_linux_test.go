@@ -24,24 +24,17 @@ func obeyOnLinux(f *File, verb, arg string) (answer string, err error) {
 		}
 		return "now uid " + arg, syscall.Setuid(uid)
 	case "watch": // answers each token with the document, without events if arg says so
-		var limit syscall.Rlimit
-		if arg == "blind" {
-			if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-				return "", err
-			}
-			if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 0, Max: limit.Max}); err != nil {
-				return "", err
-			}
-		}
 		poll := time.Hour
+		restore := func() error { return nil }
 		if arg == "blind" {
 			poll = 10 * time.Millisecond
-		}
-		tokens := f.Watch(background, WatchOptions{Poll: poll})
-		if arg == "blind" {
-			if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			if restore, err = forbidDescriptors(); err != nil {
 				return "", err
 			}
+		}
+		tokens := f.Watch(background, WatchOptions{Poll: poll})
+		if err := restore(); err != nil {
+			return "", err
 		}
 		for range tokens {
 			text, err := f.Read()
@@ -53,6 +46,23 @@ func obeyOnLinux(f *File, verb, arg string) (answer string, err error) {
 		return "unwatched", nil
 	}
 	return "", fmt.Errorf("unknown command %q", verb)
+}
+
+// forbidDescriptors keeps this process from opening any file, and so from being told of events, until restore.
+func forbidDescriptors() (restore func() error, err error) {
+	// The runtime's own poller opens its descriptors with the first pipe.
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	r.Close()
+	w.Close()
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return nil, err
+	}
+	restore = func() error { return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit) }
+	return restore, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 0, Max: limit.Max})
 }
 
 // waiters is how many wait for the lock file's lock, from the kernel's table.

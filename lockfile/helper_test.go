@@ -73,11 +73,9 @@ func obey(f *File, held **Held, verb, arg string) (answer string, err error) {
 		return "replaced", (*held).Replace([]byte(arg))
 	case "unlock":
 		return "free", (*held).Unlock()
-	case "spawn": // leaves a process behind that lives until its standard input ends
+	case "spawn": // leaves a process behind that outlives this one, and takes over its standard input
 		cmd := exec.Command("cat")
-		if _, err := cmd.StdinPipe(); err != nil {
-			return "", err
-		}
+		cmd.Stdin = os.Stdin
 		return "spawned", cmd.Start()
 	}
 	return obeyOnLinux(f, verb, arg)
@@ -120,21 +118,22 @@ func self(t testing.TB) string {
 
 func start(t testing.TB, cmd *exec.Cmd) *child {
 	t.Helper()
-	in, err := cmd.StdinPipe()
+	// Pipes of our own: Wait does not close them, so no last line is lost, and what the child leaves behind lives on.
+	stdin, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A pipe of our own: Wait does not close it, and with it goes nobody's last line.
-	out, write, err := os.Pipe()
+	out, stdout, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stdout = write
+	cmd.Stdin, cmd.Stdout = stdin, stdout
 	if cmd.Stderr == nil {
 		cmd.Stderr = os.Stderr
 	}
 	err = cmd.Start()
-	write.Close()
+	stdin.Close()
+	stdout.Close()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -130,16 +131,21 @@ flags:	02100002
 	}
 }
 
-func TestReusedPidIsAnotherHolder(t *testing.T) {
-	if startTime(os.Getpid()) == "" {
-		t.Error("no start time of this process")
+func TestStartTimeTellsProcessesApart(t *testing.T) {
+	mine, err := strconv.ParseUint(startTime(os.Getpid()), 10, 64)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if startTime(os.Getpid()) == startTime(1) && os.Getpid() != 1 {
-		t.Error("this process and the first have one start time")
+	parents, err := strconv.ParseUint(startTime(os.Getppid()), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parents > mine || mine == 0 {
+		t.Errorf("start times %d of the parent and %d of this process", parents, mine)
 	}
 }
 
-func TestFullProcessTableEntryVanishing(t *testing.T) {
+func TestProcessThatVanishesIsNoHolder(t *testing.T) {
 	gone := exec.Command("true")
 	if err := gone.Run(); err != nil {
 		t.Skipf("SKIPPED: %v", err)

@@ -2,12 +2,14 @@ package lockfile
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -143,9 +145,17 @@ func TestReadersSeeWholeDocuments(t *testing.T) {
 
 func TestDirectoryIsNoDocument(t *testing.T) {
 	dir := t.TempDir()
-	for _, path := range []string{dir, dir + "/", dir + "/.", dir + "/.."} {
-		if f, err := Open(path); err == nil {
-			t.Errorf("Open(%s) = %s, want an error", path, f.Path())
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, dir + "/", dir + "/.", dir + "/..", file + "/"} {
+		want := "names a directory"
+		if path == dir {
+			want = "is not a regular file"
+		}
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%s) = %v, want %q", path, err, want)
 		}
 	}
 }
@@ -203,7 +213,7 @@ func TestSymlinksInACircleAreAnError(t *testing.T) {
 	if err := os.Symlink("a", filepath.Join(dir, "b")); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := Open(filepath.Join(dir, "a")); err == nil {
-		t.Errorf("Open = %s, want an error", f.Path())
+	if _, err := Open(filepath.Join(dir, "a")); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("Open = %v, want ELOOP", err)
 	}
 }

@@ -173,6 +173,21 @@ func TestLostEventsGiveAToken(t *testing.T) {
 	awaitToken(t, tokens)
 }
 
+func TestTokensThatNobodyTakesBlockNothing(t *testing.T) {
+	f := newFile(t)
+	w := newWatch(f, WatchOptions{Poll: never})
+	lost := make(chan error)
+	w.errors = lost
+	runWatch(t, w)
+	for begin := time.Now(); time.Since(begin) < 3*settleMax; { // long enough for more tokens than there is room for
+		select {
+		case lost <- fsnotify.ErrEventOverflow:
+		case <-time.After(patienceOfTests):
+			t.Fatal("the watch stands still")
+		}
+	}
+}
+
 func TestUnendingEventsDoNotHoldBackTheToken(t *testing.T) {
 	f := newFile(t)
 	w := newWatch(f, WatchOptions{Poll: never})

@@ -36,14 +36,18 @@ func EndTree(ctx context.Context, root fleet.Process, marker string, patience ti
 		if !time.Now().Before(kill) {
 			sig, until = syscall.SIGKILL, time.Now().Add(time.Second)
 		}
+		var errs []error
 		for _, p := range prey {
 			if sig == syscall.SIGTERM && h.seen[p] {
 				continue // told once; a second TERM makes some programs skip their clean-up
 			}
 			h.seen[p] = true
 			if err := end(p, sig); err != nil {
-				return fmt.Errorf("end process %d of the tree of %d: %w", p.Pid, root.Pid, err)
+				errs = append(errs, fmt.Errorf("end process %d of the tree of %d: %w", p.Pid, root.Pid, err))
 			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			return err
 		}
 		if err := settle(ctx, prey, until); err != nil {
 			return fmt.Errorf("end process tree of %d: %d still running: %w", root.Pid, len(prey), err)

@@ -1,0 +1,419 @@
+package embedded
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/launch"
+	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/launch/sockpath"
+)
+
+// HolderMain is the holder of the agent whose spec is in dir, from its start to its end. It gives the exit code.
+func HolderMain(dir string) int {
+	// A holder lives for days and handles a few kilobytes at a time: small is worth more than fast.
+	debug.SetGCPercent(50)
+	debug.SetMemoryLimit(24 << 20)
+
+	syscall.CloseOnExec(lockFd)
+	syscall.CloseOnExec(readyFd)
+	if err := inherited(dir); err != nil {
+		fmt.Fprintf(os.Stderr, "fleetdeck holder: %v\n", err)
+		return 2
+	}
+	ready := os.NewFile(readyFd, "ready")
+	h, err := begin(dir)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "fleetdeck holder: %v\n", err)
+		fmt.Fprintln(ready, err)
+		return 1
+	}
+	fmt.Fprintln(ready, readyWord)
+	ready.Close()
+	h.run()
+	return 0
+}
+
+// inherited makes sure that the holder's lock came with this process: without it, it would be a second holder.
+func inherited(dir string) error {
+	want, err := os.Stat(filepath.Join(dir, lockFile))
+	if err != nil {
+		return err
+	}
+	var have unix.Stat_t
+	st, ok := want.Sys().(*syscall.Stat_t)
+	if err := unix.Fstat(lockFd, &have); err != nil || !ok || have.Ino != st.Ino || uint64(have.Dev) != uint64(st.Dev) {
+		return errors.New("a holder is started by the daemon only: use fleetdeck dispatch")
+	}
+	return nil
+}
+
+// holder keeps one agent.
+//
+//	starting ──gate──► running ──exit, stop or deadline──► ending ──nobody left──► exited
+//
+// Ending and exited are final. A confirmation and the deadline decide between them under mu which of them came first.
+type holder struct {
+	spec     launch.Spec
+	pty      *os.File
+	out      *output
+	in       *input
+	answers  *responder
+	listener net.Listener
+	conns    sync.WaitGroup
+
+	agentEnded chan struct{} // closed when waitStatus is set
+	waitStatus unix.WaitStatus
+	gateDone   chan struct{} // closed when the gate has nothing more to say
+	readDone   chan struct{} // closed when the terminal has nothing more to read
+	end        chan ending   // asks run to end the agent
+	recorded   chan struct{} // closed when the exit is on record
+
+	mu     sync.Mutex // guards rec, its file, and ending
+	rec    record
+	ending bool
+}
+
+// ending is how an agent is to be ended.
+type ending struct {
+	reason   string
+	patience time.Duration
+}
+
+// begin starts the agent. An error means that nothing runs.
+func begin(dir string) (*holder, error) {
+	spec, err := readSpec(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := becomeSubreaper(); err != nil {
+		return nil, fmt.Errorf("become the reaper of the agent's orphans: %w", err)
+	}
+	self, err := process.Self()
+	if err != nil {
+		return nil, err
+	}
+	h := &holder{
+		spec: spec, in: newInput(),
+		agentEnded: make(chan struct{}), gateDone: make(chan struct{}), readDone: make(chan struct{}),
+		end: make(chan ending, 1), recorded: make(chan struct{}),
+	}
+	h.answers = &responder{typ: h.in.add}
+	if err := h.listen(); err != nil {
+		return nil, err
+	}
+	// On record before anything runs: from here on a dead holder may have left something.
+	h.rec.ID = spec.ID
+	h.rec.Status = launch.Status{Phase: launch.Starting, Holder: self, Cols: spec.Cols, Rows: spec.Rows}
+	err = h.save(func(*record) error { return nil })
+	if err == nil {
+		err = h.start()
+	}
+	if err != nil {
+		h.listener.Close()
+		return nil, errors.Join(err, os.Remove(filepath.Join(dir, recordFile)))
+	}
+	return h, nil
+}
+
+// listen opens the socket.
+func (h *holder) listen() error {
+	path, err := sockpath.In(h.spec.Dir, socketFile)
+	if err != nil {
+		return err
+	}
+	os.Remove(path) // of an earlier holder; the lock says that it is dead
+	h.listener, err = net.Listen("unix", path)
+	if err == nil {
+		err = os.Chmod(path, 0o600)
+	}
+	h.rec.Socket = path
+	return err
+}
+
+// start opens the terminal and runs the gate in it.
+func (h *holder) start() error {
+	master, tty, err := pty.Open()
+	if err != nil {
+		return fmt.Errorf("open a terminal: %w", err)
+	}
+	defer tty.Close()
+	if err := pty.Setsize(master, &pty.Winsize{Cols: uint16(h.spec.Cols), Rows: uint16(h.spec.Rows)}); err != nil {
+		return errors.Join(fmt.Errorf("size the terminal: %w", err), master.Close())
+	}
+	reports, w, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, master.Close())
+	}
+	defer w.Close()
+	exe, err := selfExe()
+	if err != nil {
+		return errors.Join(err, master.Close(), reports.Close())
+	}
+	pid, err := syscall.ForkExec(exe, []string{"fleetdeck", "agent-exec", "--dir", h.spec.Dir}, &syscall.ProcAttr{
+		Dir:   "/",
+		Env:   h.spec.Env,
+		Files: []uintptr{tty.Fd(), tty.Fd(), tty.Fd(), w.Fd()}, // the last is reportFd
+		Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0},
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("run the gate: %w", err), master.Close(), reports.Close())
+	}
+	h.pty = master
+	h.out = newOutput(winsize{h.spec.Cols, h.spec.Rows}, openLog(h.spec.Dir, h.spec.LogLimit), h.answers)
+	// Not waited for yet, so that the pid is still the agent's, whatever became of it.
+	agent, err := process.Of(pid)
+	if err == nil {
+		err = h.save(func(r *record) error { r.Agent = agent; return nil })
+	}
+	if err != nil { // the agent is found by its marker; the record is written again with the next change
+		fmt.Fprintf(os.Stderr, "fleetdeck holder: record the agent: %v\n", err)
+	}
+	go h.reap(pid)
+	go h.hearGate(reports)
+	return nil
+}
+
+// run keeps the agent until its end.
+func (h *holder) run() {
+	signals := make(chan os.Signal, 8)
+	// Caught and not ignored: the agent would inherit that.
+	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGPIPE)
+	go func() {
+		for s := range signals {
+			if s == unix.SIGTERM {
+				h.askEnd(ending{reason: "stopped", patience: 5 * time.Second})
+			}
+		}
+	}()
+	go h.readTerminal()
+	go h.in.pump(h.pty)
+	go h.watchDeadline()
+	accepting := make(chan struct{})
+	go func() { h.accept(); close(accepting) }()
+
+	var e ending
+	select {
+	case <-h.agentEnded:
+		e = ending{patience: leftoverPatience}
+	case e = <-h.end:
+		h.begun()
+	}
+	h.endAll(e)
+	h.drain()
+
+	exit := exitOf(h.waitStatus, e.reason)
+	err := h.save(func(r *record) error { r.Phase, r.Exit = launch.Exited, exit; return nil })
+	if err != nil {
+		// Without the record the terminal will count as killed: nothing of it runs, and its exit is lost.
+		fmt.Fprintf(os.Stderr, "fleetdeck holder: record the exit, code %d: %v\n", exit.Code, err)
+	}
+	h.out.close()
+	close(h.recorded)
+	h.listener.Close()
+	<-accepting
+	served := make(chan struct{})
+	go func() { h.conns.Wait(); close(served) }()
+	select {
+	case <-served:
+	case <-time.After(3 * time.Second): // a follower that is stuck; what it misses is in the log
+	}
+}
+
+// begun says that the agent is being ended; from here on nothing confirms it.
+func (h *holder) begun() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ending = true
+}
+
+// askEnd asks run to end the agent. One request is enough.
+func (h *holder) askEnd(e ending) {
+	select {
+	case h.end <- e:
+	default:
+	}
+}
+
+// endAll ends the agent and all that it started, and returns when all are gone, the agent waited for. A later request
+// with less patience hurries it.
+func (h *holder) endAll(e ending) {
+	self := h.status().Holder
+	for {
+		ctx, cancel := context.WithCancel(context.Background())
+		kill := time.Now().Add(e.patience)
+		done := make(chan error, 1)
+		go func() { done <- process.EndTree(ctx, self, marker(h.spec.ID), e.patience) }()
+		var err error
+		for waiting := true; waiting; {
+			select {
+			case err = <-done:
+				waiting = false
+			case next := <-h.end:
+				if time.Now().Add(next.patience).Before(kill) {
+					e.patience = next.patience
+					cancel()
+					err, waiting = <-done, false
+				}
+			}
+		}
+		hurried := ctx.Err() != nil
+		cancel()
+		if err == nil {
+			break
+		}
+		if !hurried {
+			fmt.Fprintf(os.Stderr, "fleetdeck holder: %v\n", err)
+			time.Sleep(time.Second)
+		}
+	}
+	<-h.agentEnded
+}
+
+// drain takes what the terminal still holds. Nobody has it open any more, so that its end is near, unless a process
+// that is not the agent's was handed it.
+func (h *holder) drain() {
+	select {
+	case <-h.readDone:
+	case <-time.After(2 * time.Second):
+	}
+	<-h.gateDone
+	h.in.close()
+	h.out.release()
+}
+
+// reap waits for the agent, and for those of its descendants whose parents are gone.
+func (h *holder) reap(agent int) {
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, 0, nil)
+		switch {
+		case pid == agent:
+			h.waitStatus = ws
+			close(h.agentEnded)
+		case err == unix.ECHILD:
+			// Children come only by way of other children.
+			return
+		}
+	}
+}
+
+// hearGate listens to the gate until it is the agent's program, or gave up.
+func (h *holder) hearGate(reports *os.File) {
+	defer close(h.gateDone)
+	defer reports.Close()
+	var all report
+	var err error
+	for in := json.NewDecoder(reports); err == nil; {
+		err = in.Decode(&all)
+	}
+	if err != io.EOF {
+		all.Failure = fmt.Sprintf("the gate could not be understood: %v", err)
+	}
+	if !all.Passed && all.Failure == "" {
+		all.Failure = "the gate ended before it had done its work"
+	}
+	err = h.save(func(r *record) error {
+		r.Receipt, r.Failure = all.Receipt, all.Failure
+		if all.Failure == "" {
+			r.Phase = launch.Running
+		}
+		return nil
+	})
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "fleetdeck holder: record the gate's report: %v\n", err)
+	}
+	h.out.wake()
+}
+
+func (h *holder) readTerminal() {
+	defer close(h.readDone)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := h.pty.Read(buf)
+		if n > 0 {
+			h.out.feed(buf[:n])
+		}
+		if err != nil { // EIO when the last process has closed it
+			return
+		}
+	}
+}
+
+// watchDeadline ends the agent when its deadline passes and nobody has confirmed it. It looks now and then, since a
+// deadline of another boot goes by the wall clock, which may be set.
+func (h *holder) watchDeadline() {
+	if h.spec.Deadline == (fleet.Deadline{}) {
+		return
+	}
+	for {
+		left := h.spec.Deadline.Remaining(process.Now())
+		if left <= 0 {
+			break
+		}
+		select {
+		case <-h.recorded:
+			return
+		case <-time.After(min(left, 5*time.Second)):
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.rec.Confirmed && !h.ending {
+		h.ending = true
+		h.askEnd(ending{reason: "deadline", patience: leftoverPatience})
+	}
+}
+
+// confirm switches the deadline off, durably.
+func (h *holder) confirm() error {
+	return h.save(func(r *record) error {
+		if h.ending || r.Exit != nil {
+			return errEnded
+		}
+		r.Confirmed = true
+		return nil
+	})
+}
+
+// save changes the record on disk and then in memory: what anybody is told will also be found later.
+// An error of change leaves both alone.
+func (h *holder) save(change func(*record) error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	next := h.rec
+	if err := change(&next); err != nil {
+		return err
+	}
+	if h.out != nil {
+		next.Output = h.out.count()
+	}
+	if err := writeJSON(filepath.Join(h.spec.Dir, recordFile), next); err != nil {
+		return err
+	}
+	h.rec = next
+	return nil
+}
+
+func (h *holder) status() launch.Status {
+	h.mu.Lock()
+	s := h.rec.Status
+	h.mu.Unlock()
+	s.Output = h.out.count()
+	return s
+}

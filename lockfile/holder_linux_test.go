@@ -44,11 +44,11 @@ func TestHoldersAreThoseWhoHoldNotThoseWhoWait(t *testing.T) {
 
 	found := holders(t, f)
 	if len(found) != 1 || found[0].Pid != holder.cmd.Process.Pid || found[0].Kind != "flock+ofd" ||
-		!strings.HasPrefix(found[0].Program, "lockfile.test ") {
+		!strings.HasPrefix(found[0].Program, filepath.Base(self(t))+" ") {
 		t.Errorf("holders = %v, want pid %d with flock and ofd", found, holder.cmd.Process.Pid)
 	}
 	_, err := f.Lock(t.Context(), 0)
-	want := fmt.Sprintf("reservations.json is busy: held by pid %d (lockfile.test ", holder.cmd.Process.Pid)
+	want := fmt.Sprintf("reservations.json is busy: held by pid %d (%s ", holder.cmd.Process.Pid, filepath.Base(self(t)))
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("Lock = %v, want %s…", err, want)
 	}
@@ -103,7 +103,7 @@ func TestHolderOfAnotherUserIsNamed(t *testing.T) {
 	}
 	other.do("setuid 1234", "now uid")
 	line := other.do("lock 0s", "busy")
-	if want := fmt.Sprintf("held by pid %d (lockfile.test", os.Getpid()); !strings.Contains(line, want) {
+	if want := fmt.Sprintf("held by pid %d (%s", os.Getpid(), filepath.Base(self(t))); !strings.Contains(line, want) {
 		t.Errorf("another user's process says %q, want %q", line, want)
 	}
 }

@@ -189,3 +189,21 @@ func TestKilledWriterLeavesAWholeDocumentAndAFreeLock(t *testing.T) {
 		})
 	}
 }
+
+func TestLockLostDuringReplaceKeepsTheSuccessorsDocument(t *testing.T) {
+	f := newFile(t)
+	write(t, f, "old")
+	// The writer stays in its first fsync long enough to lose the lock there.
+	c := startTraced(t, f, "-e", "inject=fsync:delay_enter=2000000")
+	c.do("lock 10s", "held")
+	c.tell("replace new")
+	eventually(t, "the writer is in the middle", func() bool { return len(temps(t, f)) == 1 })
+	if err := os.Remove(f.LockPath()); err != nil {
+		t.Fatal(err)
+	}
+	if line := c.want("error"); !strings.Contains(line, ErrLockLost.Error()) {
+		t.Errorf("Replace says %q, want %q", line, ErrLockLost)
+	}
+	wantText(t, f, "old")
+	wantNoLitter(t, f)
+}

@@ -100,6 +100,13 @@ func (g *gate) queued() bool {
 	return g.waiting
 }
 
+// asked reports whether a request is waiting.
+func (g *gate) asked() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.queue) > 0
+}
+
 // enqueue puts a request at the end of the queue and sees to it that a waiter runs.
 func (g *gate) enqueue() *request {
 	r := &request{answer: make(chan answer, 1)}
@@ -182,7 +189,8 @@ func (g *gate) serve(grant *grant, err error) (more bool) {
 
 // attempt takes the lock and makes sure, the first time, that having it means something here.
 func (g *gate) attempt(how patience) (*grant, error) {
-	grant, err := take(g.path, how)
+	wanted := func() bool { return how == tryOnce || g.asked() }
+	grant, err := take(g.path, how, wanted)
 	if err != nil {
 		return nil, err
 	}

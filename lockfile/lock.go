@@ -101,8 +101,9 @@ type grant struct {
 const maxStale = 100
 
 // take gets the lock. Blocking, it waits for flock(2) in the kernel's queue; the other lock it only tries, briefly, so that
-// it never waits for one while it holds the other.
-func take(path string, how patience) (*grant, error) {
+// it never waits for one while it holds the other. A lock file that was removed meanwhile is made again only while wanted
+// says that somebody still asks: a waiter left behind must not bring back what its owner took away.
+func take(path string, how patience, wanted func() bool) (*grant, error) {
 	for range maxStale {
 		// A fresh object each time: it is re-entrant, and so no lock for two goroutines that share it.
 		g := &grant{path: path, flock: flock.New(path, flock.SetFlag(os.O_RDWR))}
@@ -122,6 +123,9 @@ func take(path string, how patience) (*grant, error) {
 		}
 		if err := errors.Join(err, g.release()); !errors.Is(err, errStale) {
 			return nil, err
+		}
+		if !wanted() {
+			return nil, errBusy
 		}
 	}
 	return nil, fmt.Errorf("the lock file is replaced again and again: find and stop the program that removes it")

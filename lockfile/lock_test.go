@@ -407,3 +407,41 @@ func TestOtherErrorsThanBusyReachEveryWaiter(t *testing.T) {
 		}
 	}
 }
+
+// A request that gave up leaves a waiter behind. When the directory is taken away meanwhile, it must not come back.
+func TestAbandonedWaiterDoesNotBringTheLockFileBack(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "doc.json")
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := f.Lock(t.Context(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Lock(t.Context(), time.Millisecond); !errors.Is(err, ErrBusy) {
+		t.Fatalf("second Lock: %v, want busy", err)
+	}
+	if err := os.Remove(f.LockPath()); err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	// The waiter that was left behind ends when it finds nobody asking: then the lock can be tried without a queue.
+	other, err := Open(filepath.Join(dir, "other.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		h, err := other.Lock(t.Context(), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Unlock()
+		if _, err := os.Stat(f.LockPath()); err == nil {
+			t.Fatal("the lock file is back")
+		}
+	}
+}

@@ -134,6 +134,9 @@ func (b *Book) Reserve(ctx context.Context, window time.Duration, draft Draft, v
 	if err != nil {
 		return fleet.Entry{}, fmt.Errorf("encode the reservation: %w", err)
 	}
+	if err := lockfile.CheckKey(entry.Tree); err != nil {
+		return fleet.Entry{}, fmt.Errorf("reserve %q: %w", entry.Tree, err)
+	}
 	doc.Set(entry.Tree, raw)
 	if err := b.write(held, doc); err != nil {
 		return fleet.Entry{}, err
@@ -225,7 +228,7 @@ func (b *Book) lock(ctx context.Context, window time.Duration) (*lockfile.Held, 
 	case err == nil:
 		return held, nil
 	case errors.Is(err, lockfile.ErrBusy):
-		return nil, fleet.Refuse(fleet.CodeLockBusy, "the admission lock is %w", err).
+		return nil, fleet.Refuse(fleet.CodeLockBusy, "the admission lock of %w", err).
 			WithHint("try again; if the holder hangs, end it: the lock goes with the process")
 	}
 	return nil, fmt.Errorf("take the admission lock: %w", err)

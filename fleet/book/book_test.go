@@ -252,9 +252,11 @@ func TestDamagedFileIsNeverTouched(t *testing.T) {
 			}
 			calls := map[string]func() error{
 				"Reserve": func() error { _, err := b.Reserve(t.Context(), window, draft("/src/api"), nobody); return err },
-				"Admit":   func() error { return b.Admit(t.Context(), window, "/src/a", "a", func(fleet.Entry) error { return nil }) },
-				"Prune":   func() error { _, err := b.Prune(t.Context(), window, fleet.Roster{}); return err },
-				"Read":    func() error { _, err := b.Read(); return err },
+				"Admit": func() error {
+					return b.Admit(t.Context(), window, "/src/a", "a", func(fleet.Entry) error { return nil })
+				},
+				"Prune": func() error { _, err := b.Prune(t.Context(), window, fleet.Roster{}); return err },
+				"Read":  func() error { _, err := b.Read(); return err },
 			}
 			for name, call := range calls {
 				err := call()

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"fleetdeck/fleet/daemon"
 	"fleetdeck/fleet/launch/embedded"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/plain"
 )
 
 // startWait is how long a daemon has until its socket answers.
@@ -167,4 +169,14 @@ func newDownCommand(g *globals) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&stopMembers, "stop-members", false, "end every member first")
 	return cmd
+}
+
+// lastLine is the last thing that a log says.
+func lastLine(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return plain.Clean(lines[len(lines)-1], 400)
 }

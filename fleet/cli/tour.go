@@ -19,7 +19,7 @@ const tourPatience = 30 * time.Second
 // step is one step of the tour: what it shows, and the check that it held.
 type step struct {
 	title string
-	do    func(ctx context.Context, d *demo) (saw string, err error)
+	do    func(d *demo, ctx context.Context) (saw string, err error)
 }
 
 // tour runs the steps in order, and stops at the first that does not hold.
@@ -40,7 +40,7 @@ func (d *demo) tour(ctx context.Context) error {
 	}
 	for i, s := range steps {
 		sctx, cancel := context.WithTimeout(ctx, 2*tourPatience)
-		saw, err := s.do(sctx, d)
+		saw, err := s.do(d, sctx)
 		cancel()
 		if err != nil {
 			d.session.say("FAIL %2d  %s\n         %v", i+1, s.title, err)

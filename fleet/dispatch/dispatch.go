@@ -15,7 +15,6 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/api"
 	"fleetdeck/fleet/book"
-	"fleetdeck/fleet/client"
 	"fleetdeck/fleet/tree"
 )
 

@@ -99,7 +99,7 @@ func (l *Launcher) Start(ctx context.Context, spec launch.Spec) (launch.Terminal
 	if !errors.Is(err, launch.ErrNotStarted) {
 		return t, err
 	}
-	if left := spec.Deadline.Remaining(process.Now()); spec.Deadline != (fleet.Deadline{}) && left <= 0 {
+	if left := spec.Deadline.Remaining(process.Now()); left <= 0 && !unlimited(spec.Deadline) {
 		return nil, fmt.Errorf("start agent %s: %w: its deadline passed %v ago", spec.ID, launch.ErrNotStarted, -left)
 	}
 	if err := l.spawn(ctx, spec); err != nil {
@@ -145,3 +145,6 @@ func checkSize(cols, rows int) error {
 
 // marker is the entry of the environment by which the processes of agent id are found.
 func marker(id string) string { return "FLEETDECK_MEMBER=" + id }
+
+// unlimited reports whether d never comes.
+func unlimited(d fleet.Deadline) bool { return d.Wall.IsZero() && d.Boot.ID == "" }

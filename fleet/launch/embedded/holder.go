@@ -18,7 +18,6 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
-	"fleetdeck/fleet"
 	"fleetdeck/fleet/launch"
 	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/launch/sockpath"
@@ -358,7 +357,7 @@ func (h *holder) readTerminal() {
 // watchDeadline ends the agent when its deadline passes and nobody has confirmed it. It looks now and then, since a
 // deadline of another boot goes by the wall clock, which may be set.
 func (h *holder) watchDeadline() {
-	if h.spec.Deadline == (fleet.Deadline{}) {
+	if unlimited(h.spec.Deadline) {
 		return
 	}
 	for {

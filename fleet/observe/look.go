@@ -1,0 +1,223 @@
+// Package observe makes snapshots of the fleet for whoever displays it.
+//
+// It takes no lock and never writes. It reads the reservation file first and the roster second, never the other way round: a
+// worker that was listed and pruned between the two would otherwise be seen nowhere. Nobody decides on what it says.
+package observe
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/book"
+	"fleetdeck/fleet/client"
+	"fleetdeck/fleet/config"
+	"fleetdeck/fleet/tree"
+)
+
+// daemonTimeout bounds a question that is only asked for display.
+const daemonTimeout = 2 * time.Second
+
+// Sources are where a snapshot comes from.
+type Sources struct {
+	Book   *book.Book
+	Client *client.Client
+	Config *config.Config
+	Now    func() fleet.Instant
+}
+
+// look is what one look at file and daemon brought.
+type look struct {
+	entries []fleet.Entry
+	roster  fleet.Roster
+	slots   []fleet.Slot
+	file    fleet.FileInfo
+	daemon  fleet.DaemonInfo
+}
+
+// read looks at the file, then at the daemon.
+func (s Sources) read(ctx context.Context) look {
+	var l look
+	var err error
+	l.file = fleet.FileInfo{Path: s.Book.Path(), ReadAt: s.Now().Wall}
+	if l.entries, err = s.Book.Read(); err != nil {
+		l.file.Error = err.Error()
+	}
+	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
+	defer cancel()
+	l.daemon = fleet.DaemonInfo{Socket: s.Client.Socket()}
+	health, err := s.Client.Health(ctx)
+	if err == nil {
+		l.roster, err = s.Client.Roster(ctx)
+	}
+	if err == nil {
+		l.slots, err = s.Client.Slots(ctx)
+	}
+	if err != nil {
+		l.daemon.Error = err.Error()
+		return l
+	}
+	l.daemon.Running, l.daemon.Pid, l.daemon.Version, l.daemon.Since = true, health.Pid, health.Version, health.Since
+	l.daemon.AnsweredAt = s.Now().Wall
+	return l
+}
+
+// Once looks once and gives the snapshot, with the facts of each tree read now.
+func (s Sources) Once(ctx context.Context) fleet.Snapshot {
+	l := s.read(ctx)
+	snap := s.snapshot(l, s.known(l))
+	for i := range snap.Trees {
+		f := tree.FactsNow(ctx, snap.Trees[i].Tree)
+		snap.Trees[i].Branch, snap.Trees[i].Dirty, snap.Trees[i].Missing = f.Branch, f.Dirty, f.Missing
+	}
+	return snap
+}
+
+func (s Sources) snapshot(l look, trees []fleet.Tree) fleet.Snapshot {
+	now := s.Now()
+	snap := fleet.Snapshot{
+		At: now, Members: l.roster.Members, Launches: l.roster.Launches, Slots: l.slots,
+		Lock: s.Book.LockInfo(), Daemon: l.daemon, File: l.file,
+		Trees: make([]fleet.TreeRow, 0, len(trees)), Reservations: make([]fleet.ReservationRow, 0, len(l.entries)),
+	}
+	// Where there are many trees, only those that somebody is in, or on the way to, cost more than a look-up.
+	busy := newIndex(l)
+	for _, t := range trees {
+		if !busy.has(t) {
+			snap.Trees = append(snap.Trees, fleet.TreeRow{Tree: t.Path, Occupancy: fleet.Free})
+			continue
+		}
+		snap.Trees = append(snap.Trees, treeRow(t, fleet.Occupancy(t, l.entries, l.roster, now), now))
+	}
+	for _, e := range l.entries {
+		verdict, droppable := fleet.Judge(e, l.roster, now)
+		snap.Reservations = append(snap.Reservations, fleet.ReservationRow{
+			Tree: e.Tree, ID: e.ID, Role: e.Role, Profile: e.Profile, Slot: e.Slot, ReservedAt: e.ReservedAt, ExpiresAt: e.ExpiresAt,
+			RemainingS: e.Remaining(now).Seconds(), Verdict: verdict, Dispatcher: e.Dispatcher, Deadline: e.Deadline(), Droppable: droppable,
+		})
+	}
+	return snap
+}
+
+func treeRow(t fleet.Tree, h fleet.Holding, now fleet.Instant) fleet.TreeRow {
+	row := fleet.TreeRow{Tree: t.Path, Occupancy: h.State, Reservation: h.ReservationID()}
+	if h.State == fleet.Reserved {
+		row.RemainingS = max(0, h.Remaining.Seconds())
+	}
+	switch {
+	case h.Member != nil:
+		row.Member = h.Member.ID
+	case h.Launch != nil:
+		row.Launch, row.Deadline = h.Launch.ID, h.Launch.Deadline
+	case h.Entry != nil:
+		row.Deadline = h.Entry.Deadline()
+	}
+	return row
+}
+
+// index finds quickly whether anything at all concerns a tree.
+type index struct {
+	paths map[string]bool
+	files map[fleet.FileID]bool
+}
+
+func newIndex(l look) index {
+	x := index{map[string]bool{}, map[fleet.FileID]bool{}}
+	add := func(path string, file fleet.FileID) {
+		x.paths[path] = true
+		if file != "" {
+			x.files[file] = true
+		}
+	}
+	for _, e := range l.entries {
+		add(e.Tree, e.File)
+	}
+	for _, m := range l.roster.Members {
+		if m.Alive() {
+			add(m.Tree, m.File)
+		}
+	}
+	for _, la := range l.roster.Launches {
+		add(la.Tree, la.File)
+	}
+	return x
+}
+
+func (x index) has(t fleet.Tree) bool { return x.paths[t.Path] || t.File != "" && x.files[t.File] }
+
+// known gives every tree that is configured, found below a root, reserved or staffed, sorted by path.
+func (s Sources) known(l look) []fleet.Tree {
+	return withBusy(s.configured(), l)
+}
+
+// configured gives the trees of the configuration, each once.
+func (s Sources) configured() []fleet.Tree {
+	var paths []string
+	for _, p := range s.Config.Trees {
+		if top, ok := displayTop(p); ok {
+			paths = append(paths, top)
+		}
+	}
+	for _, root := range s.Config.Roots {
+		paths = append(paths, tree.Discover(root)...)
+	}
+	slices.Sort(paths)
+	var trees []fleet.Tree
+	for _, p := range slices.Compact(paths) {
+		file, _ := tree.Identify(p)
+		trees = append(trees, fleet.Tree{Path: p, File: file})
+	}
+	return trees
+}
+
+// withBusy adds the trees of l that are not among trees.
+func withBusy(trees []fleet.Tree, l look) []fleet.Tree {
+	seen := make(map[string]bool, len(trees))
+	files := make(map[fleet.FileID]bool, len(trees))
+	for _, t := range trees {
+		seen[t.Path] = true
+		if t.File != "" {
+			files[t.File] = true
+		}
+	}
+	out := slices.Clone(trees)
+	add := func(path string, file fleet.FileID) {
+		if !seen[path] && (file == "" || !files[file]) {
+			seen[path] = true
+			out = append(out, fleet.Tree{Path: path, File: file})
+		}
+	}
+	for _, e := range l.entries {
+		add(e.Tree, e.File)
+	}
+	for _, la := range l.roster.Launches {
+		add(la.Tree, la.File)
+	}
+	for _, m := range l.roster.Members {
+		if m.Alive() {
+			add(m.Tree, m.File)
+		}
+	}
+	slices.SortFunc(out, func(a, b fleet.Tree) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// displayTop finds the top of the tree that path lies in without asking git: good enough to draw a row.
+func displayTop(path string) (string, bool) {
+	dir, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return path, filepath.IsAbs(path) // shown as missing rather than not at all
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at, true
+		}
+		if at == filepath.Dir(at) {
+			return "", false
+		}
+	}
+}

@@ -136,16 +136,19 @@ func TestASlowHolderIsNotTakenForDead(t *testing.T) {
 	if err := process.Signal(s.Holder, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := contextFor(t, 200*time.Millisecond)
-	defer cancel()
-	_, err := embedded.New(exe()).Find(ctx, spec.ID, spec.Dir)
-	if err == nil || errors.Is(err, launch.ErrGone) || errors.Is(err, launch.ErrNotStarted) {
+	find := func() error {
+		ctx, cancel := contextFor(t, 200*time.Millisecond)
+		defer cancel()
+		_, err := embedded.New(exe()).Find(ctx, spec.ID, spec.Dir)
+		return err
+	}
+	var err error
+	eventually(t, "the holder stands still", func() bool { err = find(); return err != nil })
+	if errors.Is(err, launch.ErrGone) || errors.Is(err, launch.ErrNotStarted) {
 		t.Errorf("Find = %v, want an error that says neither gone nor never started", err)
 	}
 	os.Remove(filepath.Join(spec.Dir, "holder.sock"))
-	ctx, cancel = contextFor(t, 200*time.Millisecond)
-	defer cancel()
-	_, err = embedded.New(exe()).Find(ctx, spec.ID, spec.Dir)
+	err = find()
 	if err == nil || errors.Is(err, launch.ErrGone) || errors.Is(err, launch.ErrNotStarted) {
 		t.Errorf("Find without a socket = %v, want an error that says neither gone nor never started", err)
 	}

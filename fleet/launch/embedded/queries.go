@@ -240,7 +240,7 @@ func answerColours(s string) *query {
 				return nil
 			}
 			r, g, b := indexedColour(n)
-			fmt.Fprintf(&reply, "\x1b]4;%d;rgb:%02x%[2]02x/%02[3]x%[3]02x/%02[4]x%[4]02x\x1b\\", n, r, g, b)
+			fmt.Fprintf(&reply, "\x1b]4;%d;rgb:%04x/%04x/%04x\x1b\\", n, r*0x101, g*0x101, b*0x101)
 		}
 	default:
 		return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"fleetdeck/fleet"
 )
@@ -96,22 +97,29 @@ func (m *Model) ended(msg endedMsg) tea.Cmd {
 	return nil
 }
 
-// progress is the line of an act under way.
-func (m *Model) progress(a *act) string {
-	s := clean(a.label)
+// progress is an act under way as lines of at most w cells: what it is, whom it waits for, how long already, and how
+// to cancel it.
+func (m *Model) progress(a *act, w int) []string {
+	what, wait := clean(a.label), ""
 	switch h := m.shown.Holder; {
 	case a.cancelled:
-		s += " · cancelling"
+		what += " · cancelling"
 	case h != nil && h.Pid != m.pid:
-		s += " · waiting for the admission lock · held by " + holder(h)
+		wait = "waiting for the admission lock · held by " + holder(h)
 	case m.shown.State == "held" && h == nil:
-		s += " · waiting for the admission lock · its holder cannot be seen"
+		wait = "waiting for the admission lock · its holder cannot be seen"
 	}
-	s += " · " + seconds(m.now.Mono-a.since.Mono)
+	since := " · " + seconds(m.now.Mono-a.since.Mono)
 	if !a.cancelled {
-		s += " · esc cancels"
+		since += " · esc cancels"
 	}
-	return s
+	if wait == "" {
+		return []string{cut(what, w-ansi.StringWidth(since)) + since}
+	}
+	if one := what + " · " + wait + since; ansi.StringWidth(one) <= w {
+		return []string{one}
+	}
+	return append([]string{cut(what, w-ansi.StringWidth(since)) + since}, wrap(wait, w)...)
 }
 
 // holder names a process that holds the lock.

@@ -34,6 +34,8 @@ func (m *Model) open() tea.Cmd {
 		return nil
 	case x == nil:
 		return m.say(levelInfo, "nobody to attach to in "+m.short(m.selectedTree()), m.keys.Spawn.Help().Key+" dispatches an agent")
+	case m.opts.ReadOnly:
+		return m.say(levelInfo, "attach is off: this console is read-only", "")
 	case !x.Alive():
 		return m.say(levelWarn, clean(x.ID)+" has ended: there is no terminal to attach to", "")
 	}

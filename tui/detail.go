@@ -212,8 +212,8 @@ func (m *Model) hold(t *fleet.TreeRow, e *fleet.ReservationRow, w int) []string 
 		if l.Pid != 0 {
 			s += fmt.Sprintf(" · pid %d", l.Pid)
 		}
-		if a := age(m.now, l.AcceptedAt); a > 0 {
-			s += " · accepted " + seconds(a) + " ago"
+		if !l.AcceptedAt.IsZero() {
+			s += " · accepted " + m.since(l.AcceptedAt)
 		}
 		out = append(out, m.fact("launch", s, w), m.fact("for", l.Role+" on "+l.Profile, w))
 		if l.Slot != "" {
@@ -255,12 +255,18 @@ func (m *Model) entryDetail(e *fleet.ReservationRow, w int) []string {
 	return append(out, m.ends(left, w)...)
 }
 
+// since says how long ago a moment was.
+func (m *Model) since(t time.Time) string {
+	a := age(m.now, t)
+	m.counting = m.counting || a < time.Minute
+	return ago(a)
+}
+
 // writer says who wrote a reservation, and when.
 func (m *Model) writer(e *fleet.ReservationRow, w int) []string {
 	out := []string{m.fact("by", dispatcher(e.Dispatcher), w)}
 	if !e.ReservedAt.IsZero() {
-		m.counting = true
-		out = append(out, m.fact("at", e.ReservedAt.Local().Format("15:04:05")+" · "+seconds(age(m.now, e.ReservedAt))+" ago", w))
+		out = append(out, m.fact("at", e.ReservedAt.Local().Format("15:04:05")+" · "+m.since(e.ReservedAt), w))
 	}
 	if e.Slot != "" {
 		out = append(out, m.fact("slot", e.Slot, w))

@@ -236,10 +236,13 @@ func (m *Model) hints(keys []key.Binding, w int) string {
 func (m *Model) context() []key.Binding {
 	k := &m.keys
 	var out []key.Binding
-	if m.selectedMember() != nil {
+	switch l := m.listed(); {
+	case l == viewReservations, l == viewEvents:
+		out = append(out, bind("enter", "go to its tree", "enter"))
+	case m.selectedMember() != nil && !m.opts.ReadOnly:
 		out = append(out, k.Attach, k.Message, k.Stop)
 	}
-	if m.listed() == viewReservations {
+	if m.listed() == viewReservations || m.ix.entry[m.selectedTree()] != nil {
 		out = append(out, k.Release)
 	}
 	out = append(out, k.Spawn, k.Prune, k.Filter, k.NextPane)

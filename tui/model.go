@@ -13,7 +13,7 @@ import (
 
 // Options say how the console is.
 type Options struct {
-	// ReadOnly turns off every key that changes the fleet. Attaching stays: what is typed there is the agent's affair.
+	// ReadOnly turns off every key that changes the fleet, attaching included.
 	ReadOnly bool
 	// Home is written "~" in paths.
 	Home string
@@ -77,6 +77,7 @@ type Model struct {
 	last    struct{ role, profile string }
 	dialog  dialog
 	serial  uint64
+	heard   uint64 // the latest event that is known
 
 	now      fleet.Instant // of the frame that is being made
 	counting bool          // the frame shows something that changes by itself

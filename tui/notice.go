@@ -91,7 +91,13 @@ func (m *Model) noticeLines(w int) []string {
 	var out []string
 	for _, a := range m.acts {
 		m.counting = true
-		out = append(out, m.accent.of(fit(" ⋯ "+m.progress(a), w)))
+		for i, l := range m.progress(a, w-4) {
+			mark := " ⋯ "
+			if i > 0 {
+				mark = "   "
+			}
+			out = append(out, m.accent.of(fit(mark+l, w)))
+		}
 	}
 	for _, n := range m.notices {
 		glyph, p := "·", m.infoBar

@@ -91,13 +91,41 @@ func (m *Model) gotSnapshot(msg snapshotMsg) tea.Cmd {
 	if m.polling.err = msg.err; msg.err != nil {
 		return m.rearm(retry, 0)
 	}
+	alarms := m.newAlarms(msg.snap.Events)
 	m.ix = newIndex(msg.snap)
 	m.confirm()
 	m.trees.set(m.ix.trees)
 	m.members.set(m.ix.members)
 	m.entries.set(m.ix.reservations)
 	m.events.set(deeds(m.ix.Events, m.own))
-	return m.rearm(pause, msg.snap.Rev)
+	next := pause
+	if msg.snap.Rev == 0 {
+		next = retry // nothing to wait for the successor of
+	}
+	return tea.Batch(m.rearm(next, msg.snap.Rev), alarms)
+}
+
+// newAlarms says what has gone wrong since the last snapshot. What had gone wrong before the first is in the event list.
+func (m *Model) newAlarms(events []fleet.Event) tea.Cmd {
+	if len(events) == 0 {
+		return nil
+	}
+	known := m.heard
+	m.heard = max(known, events[len(events)-1].Seq)
+	if !m.ix.loaded {
+		return nil
+	}
+	var cmds []tea.Cmd
+	for _, e := range events {
+		if e.Seq > known && e.Level == levelAlarm {
+			text := e.Message
+			if e.Tree != "" {
+				text = m.short(e.Tree) + ": " + text
+			}
+			cmds = append(cmds, m.say(levelAlarm, text, ""))
+		}
+	}
+	return tea.Batch(cmds...)
 }
 
 // rearm asks the next question of the same generation.
@@ -219,6 +247,9 @@ func (m *Model) gotScreen(msg screenMsg) tea.Cmd {
 		return nil
 	}
 	if m.screen.err = msg.err; msg.err != nil {
+		if x := m.ix.member[m.screen.member]; x == nil || !x.Alive() {
+			return nil // there is nothing to come
+		}
 		gen := msg.gen
 		return tea.Tick(retry, func(time.Time) tea.Msg { return screenDueMsg{gen} })
 	}

@@ -231,7 +231,7 @@ func (m *Model) dispatch(o fleet.Order) tea.Cmd {
 	cmd := m.start("dispatch "+o.Role+" to "+where, o.Tree, func(ctx context.Context) end {
 		return outcome(f.Dispatch(ctx, o), o, where)
 	})
-	m.assumed[o.Tree] = &assumption{act: m.serial, role: o.Role, profile: o.Profile}
+	m.assumed[o.Tree] = &assumption{act: m.acts[len(m.acts)-1].id, role: o.Role, profile: o.Profile}
 	return cmd
 }
 

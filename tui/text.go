@@ -15,7 +15,7 @@ func cell(s string, w int) string {
 	if w <= 0 {
 		return ""
 	}
-	return pad(plain.Clean(s, w), w)
+	return pad(cut(s, w), w)
 }
 
 // tail is foreign text s as exactly w cells that keep its end, which is what tells paths and ids apart.
@@ -23,15 +23,31 @@ func tail(s string, w int) string {
 	if w <= 0 {
 		return ""
 	}
+	if n := len(s) - most(w); n > 0 {
+		s = strings.ToValidUTF8(s[n:], "")
+	}
 	s = plain.Clean(s, -1)
 	if over := ansi.StringWidth(s) - w; over > 0 {
 		s = ansi.TruncateLeft(s, over+1, "…")
 	}
-	return pad(s, w)
+	return fit(s, w)
 }
 
-// clean is foreign text s as one printable line of any length.
-func clean(s string) string { return plain.Clean(s, -1) }
+// clean is foreign text s as one printable line, a few screens long at most.
+func clean(s string) string {
+	const screens = 4096
+	return plain.Clean(s[:min(len(s), screens)], -1)
+}
+
+// cut is foreign text s as at most w cells.
+func cut(s string, w int) string {
+	w = max(w, 0)
+	return plain.Clean(s[:min(len(s), most(w))], w)
+}
+
+// most is how many bytes of a text are looked at to fill w cells. Whoever writes a megabyte into a branch name must not
+// be able to slow the console down; escapes and marks that take more room than this cost the text its end.
+func most(w int) int { return 16*w + 256 }
 
 // pad fills s with spaces to w cells. It does not cut.
 func pad(s string, w int) string {
@@ -169,6 +185,3 @@ func plural(n int, one, many string) string {
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }
-
-// cut is foreign text s as at most w cells.
-func cut(s string, w int) string { return plain.Clean(s, max(w, 0)) }

@@ -1,0 +1,267 @@
+package tui
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/google/go-cmp/cmp"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/plain"
+)
+
+var everySize = flag.Bool("every-size", false, "try each dialog on every size, not on a sixteenth of them")
+
+var update = flag.Bool("update", false, "rewrite the golden frames")
+
+// still is a console at one moment, without a loop: commands are made and not run.
+func still(s fleet.Snapshot, w, h int, opts Options) *Model {
+	m := New(newFake(s), opts)
+	m.Init()
+	m.Update(tea.WindowSizeMsg{Width: w, Height: h})
+	m.choices = m.fleet.Choices()
+	m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+	m.Update(screenMsg{gen: m.screen.gen, screen: apiScreen()})
+	return m
+}
+
+func typed(m *Model, keys ...string) *Model {
+	for _, k := range keys {
+		m.Update(keyOf(k))
+	}
+	return m
+}
+
+// dialogs opens each dialog.
+var dialogs = []struct {
+	name string
+	open func(m *Model)
+}{
+	{"none", func(*Model) {}},
+	{"help", func(m *Model) { typed(m, "?") }},
+	{"stop", func(m *Model) { typed(m, "X") }},
+	{"message", func(m *Model) { typed(m, "j", "m", "y", "e", "s") }},
+	{"release", func(m *Model) { typed(m, "3", "R") }},
+	{"spawn", func(m *Model) { typed(m, "j", "j", "s", "F", "i", "x", "alt+enter", "i", "t") }},
+	{"spawn-tree", func(m *Model) { typed(m, "s", "o") }},
+	{"spawn-role", func(m *Model) { typed(m, "j", "j", "s", "shift+tab", "shift+tab", "right") }},
+	{"prune", func(m *Model) {
+		typed(m, "P")
+		m.Update(planMsg{id: m.dialog.(*pruneDialog).id, plan: examplePlan()})
+	}},
+	{"prune-waiting", func(m *Model) { typed(m, "P") }},
+	{"prune-failed", func(m *Model) {
+		typed(m, "P")
+		m.Update(planMsg{id: m.dialog.(*pruneDialog).id, err: errors.New("read /home/kim/.local/state/fleetdeck/reservations.json: permission denied")})
+	}},
+	{"prune-nothing", func(m *Model) {
+		typed(m, "P")
+		m.Update(planMsg{id: m.dialog.(*pruneDialog).id, plan: fleet.PruneReport{Kept: 2}})
+	}},
+	{"filter", func(m *Model) { typed(m, "/", "m", "a", "i", "n") }},
+	{"members", func(m *Model) { typed(m, "2") }},
+	{"reservations", func(m *Model) { typed(m, "3") }},
+	{"events", func(m *Model) { typed(m, "4") }},
+	{"reserved", func(m *Model) { typed(m, "G", "k") }},
+	{"trouble", func(m *Model) {
+		s := example(instant(0))
+		s.Daemon = fleet.DaemonInfo{Error: "dial /run/user/1000/fleetdeck/fleetd.sock: connection refused"}
+		s.File.Error = "line 3: a string is not closed"
+		s.Lock = fleet.LockInfo{State: "held", Holder: &fleet.LockHolder{Pid: 4242, Program: "python3 dispatch.py", Since: day.Add(-14 * time.Second)}}
+		m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+		m.record(end{level: levelAlarm, text: "refused: ~/src/api is occupied by 01JEABCD0001 since 06:28", hint: "send it a message, or choose another tree"}, "")
+	}},
+	{"waiting-for-the-lock", func(m *Model) {
+		typed(m, "j", "j", "s", "enter")
+		m.Update(lockMsg{fleet.LockInfo{State: "held", Holder: &fleet.LockHolder{Pid: 4242, Program: "python3 dispatch.py", Since: day}}})
+	}},
+}
+
+func TestGoldenFrames(t *testing.T) {
+	// Event times are shown in the operator's zone.
+	local := time.Local
+	time.Local = time.UTC
+	t.Cleanup(func() { time.Local = local })
+
+	sizes := []struct{ w, h int }{{200, 60}, {120, 40}, {80, 24}, {40, 10}}
+	for _, size := range sizes {
+		for _, d := range dialogs {
+			t.Run(fmt.Sprintf("%s/%dx%d", d.name, size.w, size.h), func(t *testing.T) {
+				m := still(example(instant(0)), size.w, size.h, Options{Home: home})
+				d.open(m)
+				golden(t, fmt.Sprintf("%s-%dx%d.txt", d.name, size.w, size.h), ansi.Strip(m.View().Content))
+			})
+		}
+	}
+	looks := []struct {
+		name         string
+		dark, colour bool
+	}{{"dark", true, true}, {"light", false, true}, {"nocolor", true, false}}
+	for _, l := range looks {
+		t.Run(l.name, func(t *testing.T) {
+			m := still(example(instant(0)), 80, 24, Options{Home: home, NoColor: !l.colour})
+			m.restyle(l.dark, l.colour)
+			m.Update(nil)
+			// Escapes written out, so that the file can be read and compared.
+			golden(t, l.name+"-80x24.ansi", strings.ReplaceAll(m.View().Content, "\x1b", `\e`))
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	got += "\n"
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; run the test with -update to make it", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// fits fails where a frame is wider or taller than the screen.
+func fits(t *testing.T, m *Model, w, h int, what string) {
+	t.Helper()
+	frame := m.View().Content
+	if w <= 0 || h <= 0 {
+		if frame != "" {
+			t.Fatalf("%s: a frame on a screen without cells", what)
+		}
+		return
+	}
+	lines := strings.Split(frame, "\n")
+	if len(lines) > h {
+		t.Fatalf("%s: %d lines on %d", what, len(lines), h)
+	}
+	for y, l := range lines {
+		if n := ansi.StringWidth(l); n > w {
+			t.Fatalf("%s: line %d is %d cells wide:\n%s", what, y, n, ansi.Strip(l))
+		}
+	}
+}
+
+func TestNoFrameIsLargerThanTheScreen(t *testing.T) {
+	snaps := map[string]fleet.Snapshot{"example": example(instant(0)), "hostile": hostile(), "empty": {At: instant(0)}}
+	for name, s := range snaps {
+		for i, d := range dialogs {
+			t.Run(name+"/"+d.name, func(t *testing.T) {
+				m := still(s, 120, 40, Options{Home: home})
+				d.open(m)
+				for w := 0; w <= 140; w++ {
+					for h := 0; h <= 50; h++ {
+						// Each dialog takes its own sixteenth of the sizes, and all that are about as small as can be.
+						if !*everySize && (w+5*h+i)%16 != 0 && (w < minWidth-1 || w > minWidth+1 || h > 24) {
+							continue
+						}
+						m.Update(tea.WindowSizeMsg{Width: w, Height: h})
+						fits(t, m, w, h, fmt.Sprintf("%dx%d", w, h))
+					}
+				}
+			})
+		}
+	}
+}
+
+// evil is text that would do harm if it were drawn as it is.
+const evil = "a\x1b[2J\x1b]0;owned\x07\x1b[31mred\u202eevil\u200b\u2066\r\nb\tc\x9b1mä漢字👩‍👩‍👧🇩🇪e\u0301\u0301\u0301\u0301\u0301\u0301\x00\xff" + "\x1bP1;2|x\x1b\\"
+
+// hostile is a fleet whose every text is evil.
+func hostile() fleet.Snapshot {
+	s := example(instant(0))
+	long := evil + strings.Repeat("漢x", 5000)
+	for i := range s.Trees {
+		s.Trees[i].Tree += "/" + long
+		s.Trees[i].Branch = long
+	}
+	for i := range s.Members {
+		m := &s.Members[i]
+		m.ID += evil
+		m.Tree, m.Role, m.Profile, m.Slot, m.StateMessage, m.Task = m.Tree+"/"+long, evil, evil, evil, long, long
+		m.RequestedRole, m.CharterMismatch = evil, true
+	}
+	for i := range s.Trees {
+		if s.Trees[i].Member != "" {
+			s.Trees[i].Member += evil
+		}
+	}
+	s.Members[1].State = fleet.State(evil)
+	s.Trees[2].Occupancy = fleet.Occupied(evil)
+	for i := range s.Launches {
+		l := &s.Launches[i]
+		l.Step, l.Role, l.Profile, l.Slot = evil, evil, evil, evil
+	}
+	for i := range s.Reservations {
+		r := &s.Reservations[i]
+		r.Tree += "/" + long
+		r.ID, r.Role, r.Profile, r.Slot = evil, evil, evil, evil
+		r.Dispatcher.Program, r.Dispatcher.Host = long, evil
+	}
+	s.Reservations[2].Verdict = fleet.Verdict(evil)
+	for i := range s.Events {
+		e := &s.Events[i]
+		e.Kind, e.Message, e.Tree = evil, long, s.Trees[i].Tree
+	}
+	s.Daemon.Error, s.Daemon.Running = evil, false
+	s.Lock = fleet.LockInfo{State: "held", Holder: &fleet.LockHolder{Pid: 1, Program: long, Since: day.Add(-time.Minute)}}
+	return s
+}
+
+// safe fails where a frame holds anything but printable text and colours.
+func safe(t *testing.T, m *Model, what string) {
+	t.Helper()
+	for y, l := range strings.Split(m.View().Content, "\n") {
+		if !onlyColours(l) {
+			t.Fatalf("%s: line %d is not safe to draw: %q", what, y, l)
+		}
+	}
+	if title := m.View().WindowTitle; plain.Text(title) != title {
+		t.Fatalf("%s: the title is not safe: %q", what, title)
+	}
+}
+
+func TestForeignTextNeverReachesTheTerminalRaw(t *testing.T) {
+	bad := errors.New(evil)
+	for _, d := range dialogs {
+		t.Run(d.name, func(t *testing.T) {
+			for _, size := range []struct{ w, h int }{{200, 60}, {120, 40}, {80, 24}, {40, 10}} {
+				m := still(hostile(), size.w, size.h, Options{Home: home, Detach: "ctrl-]"})
+				m.choices.Roles = []string{evil, "dev"}
+				m.choices.Profiles = []fleet.ProfileInfo{{Name: evil, Command: evil}}
+				raw := []string{evil, "\x1b[5;5Hmoved", "\x1b[?1049l", "\x1b[31mred\x1b]52;c;x\x07"}
+				m.Update(screenMsg{gen: m.screen.gen, screen: fleet.Screen{Lines: raw, Styled: raw, Title: evil, Rev: 1}})
+				d.open(m)
+				m.Update(tea.PasteMsg{Content: evil})
+				safe(t, m, d.name)
+				for row := range 6 {
+					typed(m, "down")
+					safe(t, m, fmt.Sprintf("%s, row %d", d.name, row))
+				}
+				m.polling.err, m.screen.err, m.screen.seen = bad, bad, false
+				m.say(levelAlarm, evil, evil)
+				m.record(end{level: levelWarn, text: evil, hint: evil}, evil)
+				m.start(evil, evil, nil)
+				m.Update(nil)
+				safe(t, m, d.name+" with errors")
+			}
+		})
+	}
+}

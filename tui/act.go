@@ -7,7 +7,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"fleetdeck/fleet"
 )
@@ -114,12 +113,12 @@ func (m *Model) progress(a *act, w int) []string {
 		since += " · esc cancels"
 	}
 	if wait == "" {
-		return []string{cut(what, w-ansi.StringWidth(since)) + since}
+		return []string{cut(what, w-width(since)) + since}
 	}
-	if one := what + " · " + wait + since; ansi.StringWidth(one) <= w {
+	if one := what + " · " + wait + since; width(one) <= w {
 		return []string{one}
 	}
-	return append([]string{cut(what, w-ansi.StringWidth(since)) + since}, wrap(wait, w)...)
+	return append([]string{cut(what, w-width(since)) + since}, wrap(wait, w)...)
 }
 
 // holder names a process that holds the lock.

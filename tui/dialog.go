@@ -44,7 +44,7 @@ func (m *Model) dialogBox(w, h int) []string {
 		edge = m.danger
 	}
 	title := ansi.Truncate(m.dialog.title(), w-6, "…")
-	out := []string{edge.of("╭─ ") + m.strong.of(title) + edge.of(" "+strings.Repeat("─", w-ansi.StringWidth(title)-5)+"╮")}
+	out := []string{edge.of("╭─ ") + m.strong.of(title) + edge.of(" "+strings.Repeat("─", w-width(title)-5)+"╮")}
 	body := m.dialog.lines(m, inner, h-4)
 	body = body[:min(len(body), h-4)]
 	body = append(body, "", m.hints(m.dialog.keys(), inner))

@@ -119,7 +119,7 @@ func (e *editor) to(i int) {
 
 // vertical moves the cursor to the line above or below, as near to its column as can be.
 func (e *editor) vertical(d int) {
-	col := ansi.StringWidth(e.before[lineStart(e.before):])
+	col := width(e.before[lineStart(e.before):])
 	start := lineStart(e.before)
 	if d < 0 {
 		if start == 0 {
@@ -162,7 +162,7 @@ func (e *editor) view(m *Model, w, h int, focused bool) []string {
 		used = 0
 	}
 	put := func(c string, under bool) {
-		n := ansi.StringWidth(c)
+		n := width(c)
 		if used+n > w {
 			end()
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"charm.land/bubbles/v2/key"
-	"github.com/charmbracelet/x/ansi"
 )
 
 const (
@@ -22,14 +21,14 @@ const (
 func (m *Model) header(w, h int) []string {
 	tabs := m.tabs(w)
 	if h < 2 {
-		return []string{spread(tabs, m.counts(w-ansi.StringWidth(tabs)-1), w)}
+		return []string{spread(tabs, m.counts(w-width(tabs)-1), w)}
 	}
 	truth := m.truth()
 	counts := m.counts(w - 2)
-	if ansi.StringWidth(tabs)+ansi.StringWidth(truth)+4 <= w {
+	if width(tabs)+width(truth)+4 <= w {
 		return []string{spread(tabs, truth+" ", w), fit(" "+counts, w)}
 	}
-	counts = m.counts(w - ansi.StringWidth(truth) - 4)
+	counts = m.counts(w - width(truth) - 4)
 	return []string{fit(tabs, w), spread(" "+truth, counts+" ", w)}
 }
 
@@ -126,7 +125,7 @@ func (m *Model) counts(w int) string {
 		}
 		// The first are the ones that matter most: without words, as many of them as fit.
 		for ; len(s) > 0; s = s[:len(s)-1] {
-			if line := strings.Join(s, sep); ansi.StringWidth(line) <= w {
+			if line := strings.Join(s, sep); width(line) <= w {
 				return line
 			}
 			if words {
@@ -203,7 +202,7 @@ func (m *Model) footer(w int) string {
 		return fit("", w) // the dialog names its own keys
 	}
 	help := m.hints([]key.Binding{m.keys.Help}, w)
-	left := m.hints(m.context(), w-ansi.StringWidth(help)-4)
+	left := m.hints(m.context(), w-width(help)-4)
 	return spread(" "+left, help+" ", w)
 }
 
@@ -216,7 +215,7 @@ func (m *Model) hints(keys []key.Binding, w int) string {
 		if !k.Enabled() {
 			continue
 		}
-		size := ansi.StringWidth(h.Key) + 1 + ansi.StringWidth(h.Desc)
+		size := width(h.Key) + 1 + width(h.Desc)
 		if n > 0 {
 			size += 2
 		}

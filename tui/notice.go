@@ -4,7 +4,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"fleetdeck/fleet"
 )
@@ -110,7 +109,7 @@ func (m *Model) noticeLines(w int) []string {
 			glyph, p = "!", m.danger
 		}
 		text := n.text
-		if n.hint != "" && ansi.StringWidth(text)+ansi.StringWidth(n.hint)+6 <= w {
+		if n.hint != "" && width(text)+width(n.hint)+6 <= w {
 			text += " · " + n.hint
 		}
 		for i, l := range wrap(text, w-4) {
@@ -119,7 +118,7 @@ func (m *Model) noticeLines(w int) []string {
 			}
 			out = append(out, p.of(fit(" "+glyph+" "+l, w)))
 		}
-		if n.hint != "" && ansi.StringWidth(n.text)+ansi.StringWidth(n.hint)+6 > w {
+		if n.hint != "" && width(n.text)+width(n.hint)+6 > w {
 			for _, l := range wrap(n.hint, w-4) {
 				out = append(out, fit("   "+l, w))
 			}

@@ -27,7 +27,7 @@ func tail(s string, w int) string {
 		s = strings.ToValidUTF8(s[n:], "")
 	}
 	s = plain.Clean(s, -1)
-	if over := ansi.StringWidth(s) - w; over > 0 {
+	if over := width(s) - w; over > 0 {
 		s = ansi.TruncateLeft(s, over+1, "…")
 	}
 	return fit(s, w)
@@ -42,7 +42,28 @@ func clean(s string) string {
 // cut is foreign text s as at most w cells.
 func cut(s string, w int) string {
 	w = max(w, 0)
+	if len(s) <= w && ascii(s) {
+		return s
+	}
 	return plain.Clean(s[:min(len(s), most(w))], w)
+}
+
+// width is how many cells s takes. Most text is plain ASCII, where that is its length.
+func width(s string) int {
+	if ascii(s) {
+		return len(s)
+	}
+	return ansi.StringWidth(s)
+}
+
+// ascii reports whether s is printable ASCII only.
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // most is how many bytes of a text are looked at to fill w cells. Whoever writes a megabyte into a branch name must not
@@ -51,7 +72,7 @@ func most(w int) int { return 16*w + 256 }
 
 // pad fills s with spaces to w cells. It does not cut.
 func pad(s string, w int) string {
-	if n := w - ansi.StringWidth(s); n > 0 {
+	if n := w - width(s); n > 0 {
 		return s + strings.Repeat(" ", n)
 	}
 	return s
@@ -62,7 +83,7 @@ func fit(s string, w int) string {
 	if w <= 0 {
 		return ""
 	}
-	n := ansi.StringWidth(s)
+	n := width(s)
 	switch {
 	case n > w:
 		// A wide character on the edge leaves a cell over.
@@ -88,7 +109,7 @@ func block(lines []string, w, h int) []string {
 
 // spread is left and right as exactly w cells with the space between them. What does not fit is cut from left.
 func spread(left, right string, w int) string {
-	rw := ansi.StringWidth(right)
+	rw := width(right)
 	if rw+1 >= w {
 		return fit(left, w)
 	}

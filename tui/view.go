@@ -67,8 +67,8 @@ func (m *Model) boxed(r rect, focused bool, title, note string, body func(w, h i
 	}
 	title = ansi.Truncate(title, r.w-6, "…")
 	head := m.rule.of("─ ") + p.of(title) + " "
-	free := r.w - ansi.StringWidth(title) - 3
-	if n := ansi.StringWidth(note); n > 0 && n+4 <= free {
+	free := r.w - width(title) - 3
+	if n := width(note); n > 0 && n+4 <= free {
 		head += m.rule.of(strings.Repeat("─", free-n-3)) + " " + note + m.rule.of(" ─")
 	} else {
 		head += m.rule.of(strings.Repeat("─", max(free, 0)))
@@ -96,7 +96,7 @@ func (m *Model) overlay(lines []string) {
 	if len(box) == 0 {
 		return
 	}
-	w := ansi.StringWidth(box[0])
+	w := width(box[0])
 	x, y := (m.width-w)/2, (len(lines)-len(box))/2
 	for i, l := range lines {
 		// What is behind a dialog cannot be acted on, and steps back.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -146,7 +145,7 @@ func newDownCommand(g *globals) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
 			defer cancel()
-			err = s.client.Shutdown(ctx, stopMembers)
+			health, err := s.client.Health(ctx)
 			if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeDaemonUnreachable {
 				g.say("the daemon is not running")
 				return nil
@@ -154,17 +153,19 @@ func newDownCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("stop the daemon: %w", err)
 			}
-			for {
-				if _, err := s.client.Health(ctx); fleet.RefusalOf(err) != nil {
-					g.say("the daemon is down")
-					return nil
-				}
+			self, _ := process.Of(health.Pid) // where it cannot be identified, not alive is the answer below
+			if err := s.client.Shutdown(ctx, stopMembers); err != nil {
+				return fmt.Errorf("stop the daemon: %w", err)
+			}
+			for process.Alive(self) {
 				select {
 				case <-ctx.Done():
-					return errors.New("the daemon was told to stop and still answers")
-				case <-time.After(20 * time.Millisecond):
+					return fmt.Errorf("the daemon, pid %d, was told to stop and has not", health.Pid)
+				case <-time.After(10 * time.Millisecond):
 				}
 			}
+			g.say("the daemon is down")
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&stopMembers, "stop-members", false, "end every member first")

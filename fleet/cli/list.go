@@ -284,7 +284,11 @@ func (g *globals) printEvent(e fleet.Event) error {
 	if g.json {
 		return printLine(g.out, e)
 	}
-	_, err := fmt.Fprintf(g.out, "%s  %-5s  %-14s  %s\n", e.Time.Local().Format("15:04:05"), e.Level, e.Kind, plain.Clean(e.Message, -1))
+	where := ""
+	if e.Tree != "" {
+		where = plain.Clean(shorten(e.Tree), -1) + ": "
+	}
+	_, err := fmt.Fprintf(g.out, "%s  %-5s  %-14s  %s%s\n", e.Time.Local().Format("15:04:05"), e.Level, e.Kind, where, plain.Clean(e.Message, -1))
 	return err
 }
 

@@ -24,6 +24,8 @@ type interceptor struct {
 	lose  int
 	gone  int
 	then  func()
+
+	killed bool
 }
 
 // intercept puts an interceptor in front of the rig's daemon.
@@ -63,7 +65,9 @@ func (r *rig) intercept() *interceptor {
 	go p.server.Serve(listener)
 	r.t.Cleanup(func() {
 		p.close()
-		os.Rename(real, socket)
+		if !p.killed {
+			os.Rename(real, socket)
+		}
 	})
 	return p
 }
@@ -104,6 +108,10 @@ func (p *interceptor) lost() int {
 	return p.gone
 }
 
-func (p *interceptor) killDaemon() { syscall.Kill(p.pid, syscall.SIGKILL) }
+// killDaemon kills the daemon behind it; the next one listens in the interceptor's place.
+func (p *interceptor) killDaemon() {
+	p.killed = true
+	syscall.Kill(p.pid, syscall.SIGKILL)
+}
 
 func (p *interceptor) close() { p.server.Close() }

@@ -83,7 +83,9 @@ func newRig(t testing.TB, config string) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		r.fleetdeck("up")
+		if _, stderr, code := r.fleetdeck("up"); code != 0 {
+			t.Errorf("up: exit %d: %s", code, stderr)
+		}
 		if _, stderr, code := r.fleetdeck("down", "--stop-members"); code != 0 {
 			t.Errorf("down --stop-members: exit %d: %s", code, stderr)
 		}
@@ -92,6 +94,7 @@ func newRig(t testing.TB, config string) *rig {
 				t.Logf("daemon.log:\n%s", log)
 			}
 		}
+		r.await("no process is left behind", func() bool { return len(marked(r.state)) == 0 })
 		os.RemoveAll(dir)
 	})
 	return r

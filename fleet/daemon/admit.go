@@ -90,7 +90,7 @@ func (d *Daemon) record(rec *record) error {
 		return fleet.Refuse(fleet.CodeLaunchFailed, "the launch could not be recorded: %w", err).
 			WithHint("look at the state directory: is the disk full, or read-only?")
 	}
-	d.events.add("info", "accepted", rec.Tree, rec.ID, "%s on %s accepted for %s", rec.Role, rec.Profile, rec.Tree)
+	d.events.add("info", "accepted", rec.Tree, rec.ID, "%s on %s accepted", rec.Role, rec.Profile)
 	return nil
 }
 

@@ -269,7 +269,7 @@ func (t *tender) list(status launch.Status) error {
 	if err != nil {
 		return err
 	}
-	t.d.events.add("info", "listed", rec.Tree, rec.ID, "%s on %s works in %s", role, rec.Profile, rec.Tree)
+	t.d.events.add("info", "listed", rec.Tree, rec.ID, "%s on %s is listed", role, rec.Profile)
 	t.d.settle(t.record())
 	return nil
 }
@@ -310,7 +310,7 @@ func (t *tender) fail(term launch.Terminal, why error) {
 		}
 	}
 	t.d.pool.Release(rec.Reservation)
-	t.d.events.add("warn", "launch_failed", rec.Tree, rec.ID, "%s on %s in %s: %v", rec.Role, rec.Profile, rec.Tree, reason)
+	t.d.events.add("warn", "launch_failed", rec.Tree, rec.ID, "%s on %s: %v", rec.Role, rec.Profile, reason)
 	t.d.settle(t.record())
 	if term == nil {
 		os.RemoveAll(t.d.dirOf(rec.ID))
@@ -389,15 +389,15 @@ func (t *tender) exited(exit *launch.Exit) {
 	t.d.pool.Release(rec.Reservation)
 	switch {
 	case exit == nil:
-		t.d.events.add("warn", "gone", rec.Tree, rec.ID, "the terminal in %s was killed; its exit code is not known", rec.Tree)
+		t.d.events.add("warn", "gone", rec.Tree, rec.ID, "its terminal was killed; its exit code is not known")
 	case exit.Reason != "":
-		t.d.events.add("info", "exited", rec.Tree, rec.ID, "%s ended (%s, code %d)", rec.Tree, exit.Reason, exit.Code)
+		t.d.events.add("info", "exited", rec.Tree, rec.ID, "the agent was ended (%s, code %d)", exit.Reason, exit.Code)
 	default:
 		level := "info"
 		if exit.Code != 0 {
 			level = "warn"
 		}
-		t.d.events.add(level, "exited", rec.Tree, rec.ID, "the agent in %s exited with code %d", rec.Tree, exit.Code)
+		t.d.events.add(level, "exited", rec.Tree, rec.ID, "the agent exited with code %d", exit.Code)
 	}
 	t.d.settleIfPending(rec)
 }

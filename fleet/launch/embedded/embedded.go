@@ -24,7 +24,7 @@
 //
 // Each call is a connection of its own. A frame is one byte of kind, four bytes of length (big endian) and the payload:
 //
-//	r  request, JSON    first on each connection: {"v":1,"do":"status|input|resize|confirm|stop|follow", …}
+//	r  request, JSON    first on each connection: {"v":1,"do":"status|input|resize|confirm|stop|prelude|follow", …}
 //	i  input, raw       follows the request "input"
 //	a  answer, JSON     {"v":1,"error":"…","ended":true,"status":{…}}; once for each request
 //	d  data             offset (8 bytes), then the agent's output from there; only after "follow", as all below

@@ -20,6 +20,7 @@ type output struct {
 	changed *sync.Cond
 
 	filter filter
+	modes  modes
 	flush  *time.Timer
 	ring   []byte
 	end    uint64 // the offset of the next byte
@@ -45,7 +46,8 @@ func (o *output) feed(p []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.flush.Stop()
-	o.filter.scan(p, o.size, o.append, o.ask)
+	o.filter.scan(p, o.size, sink{pass: o.append, ask: o.ask, mode: o.noteMode})
+	o.modes.forget(o.start())
 	if len(o.filter.held) > 0 {
 		o.flush.Reset(holdBack)
 	}
@@ -91,6 +93,16 @@ func (o *output) ask(q query) {
 		}
 	}
 	o.responder.cursor(q.private, askers)
+}
+
+// noteMode remembers a mode that was set or reset just before the end. o.mu is held.
+func (o *output) noteMode(s string) { o.modes.note(s, o.end) }
+
+// prelude gives the modes that were set at an offset.
+func (o *output) prelude(at uint64) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.modes.prelude(at)
 }
 
 // start is the offset of the oldest byte in the ring. o.mu is held.

@@ -23,8 +23,15 @@ type query struct {
 	reply string
 }
 
-// scan calls pass with what is output and ask with each question, in order. Both get bytes that they must not keep.
-func (f *filter) scan(p []byte, size winsize, pass func([]byte), ask func(query)) {
+// sink is what a filter hands on, in order. Nobody may keep the bytes.
+type sink struct {
+	pass func([]byte) // output
+	ask  func(query)  // a question
+	mode func(string) // a control sequence that was passed just now and sets modes, without its introducer
+}
+
+// scan sorts p.
+func (f *filter) scan(p []byte, size winsize, to sink) {
 	if len(f.held) > 0 {
 		p = append(f.held, p...)
 		f.held = nil
@@ -32,24 +39,28 @@ func (f *filter) scan(p []byte, size winsize, pass func([]byte), ask func(query)
 	for len(p) > 0 {
 		i := bytes.IndexByte(p, 0x1b)
 		if i < 0 {
-			pass(p)
+			to.pass(p)
 			return
 		}
 		n, q, more := classify(p[i:], size)
 		if more {
 			if i > 0 {
-				pass(p[:i])
+				to.pass(p[:i])
 			}
 			f.held = bytes.Clone(p[i:])
 			return
 		}
-		if q == nil {
-			pass(p[:i+n])
-		} else {
+		switch seq := p[i : i+n]; {
+		case q != nil:
 			if i > 0 {
-				pass(p[:i])
+				to.pass(p[:i])
 			}
-			ask(*q)
+			to.ask(*q)
+		default:
+			to.pass(p[:i+n])
+			if n > 4 && seq[1] == '[' && seq[2] == '?' && (seq[n-1] == 'h' || seq[n-1] == 'l') {
+				to.mode(string(seq[2:]))
+			}
 		}
 		p = p[i+n:]
 	}

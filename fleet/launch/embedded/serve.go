@@ -46,6 +46,8 @@ func (h *holder) serve(conn net.Conn) error {
 	var err error
 	switch req.Do {
 	case "status":
+	case "prelude":
+		return writeFrameJSON(conn, frameAnswer, answer{Version: protocol, Prelude: h.out.prelude(req.From)})
 	case "input":
 		err = h.takeInput(conn)
 	case "resize":

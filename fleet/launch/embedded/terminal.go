@@ -52,6 +52,16 @@ func (t *terminal) Confirm(ctx context.Context) error {
 	return t.do(ctx, "confirm", request{Do: "confirm"}, nil)
 }
 
+// Prelude gives the escape sequences that bring a new emulator into the modes that were set at offset, for whoever
+// follows the output from there and cannot know what was before.
+func (t *terminal) Prelude(ctx context.Context, offset uint64) ([]byte, error) {
+	a, err := t.call(ctx, request{Do: "prelude", From: offset}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("modes of terminal of %s: %w", t.id, err)
+	}
+	return []byte(a.Prelude), nil
+}
+
 func (t *terminal) Stop(ctx context.Context, patience time.Duration) error {
 	for {
 		_, err := t.call(ctx, request{Do: "stop", Patience: int64(max(0, patience))}, nil)

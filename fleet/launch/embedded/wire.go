@@ -47,6 +47,8 @@ type answer struct {
 	// Ended says that the error is the agent's end.
 	Ended  bool           `json:"ended,omitempty"`
 	Status *launch.Status `json:"status,omitempty"`
+	// Prelude answers "prelude".
+	Prelude string `json:"prelude,omitempty"`
 }
 
 // writeFrame writes a frame whose payload is the parts, one after the other.

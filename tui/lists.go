@@ -88,7 +88,7 @@ var memberColumns = []column{
 	{title: "STATE", w: 8},
 	{title: "ROLE", w: 9, from: 48},
 	{title: "TREE", w: 12, grow: 3, most: 60},
-	{title: "PROFILE", w: 9, from: 64},
+	{title: "PROFILE", w: 9, from: 68},
 	{title: "SLOT", w: 12, from: 90},
 	{title: "UP", w: 6, from: 56},
 	{title: "SAYS", w: 14, grow: 4, from: 110},

@@ -125,7 +125,7 @@ func (c *confirm) update(m *Model, msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// confirmKeys is y with what it does, and No as it is written in this dialog.
+// yesKey is y with what it does in a dialog.
 func yesKey(does string) key.Binding { return bind("y", does, "y") }
 
 // helpDialog shows every key. It is made from the bindings themselves.

@@ -91,7 +91,6 @@ func (k *keymap) all() []key.Binding {
 
 // The keys of dialogs.
 var (
-	keyYes       = bind("y", "yes", "y")
 	keyNo        = bind("enter/esc", "no", "n", "enter", "esc", "q")
 	keyClose     = bind("esc", "close", "esc", "q", "?", "enter")
 	keyCancel    = bind("esc", "cancel", "esc")

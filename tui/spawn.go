@@ -7,6 +7,7 @@ import (
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"fleetdeck/fleet"
 )
@@ -298,6 +299,13 @@ func (d *spawnDialog) lines(m *Model, w, h int) []string {
 // treeLines is the chosen tree, or what is found while it is looked for.
 func (d *spawnDialog) treeLines(m *Model, label string, w, most int) []string {
 	const indent = 10
+	named := func(t *fleet.TreeRow, state string, w int) string {
+		room := w - width(state) - 2
+		if room < 12 {
+			return ansi.Truncate(state, 1, "") + " " + strings.TrimRight(tail(m.short(t.Tree), w-2), " ")
+		}
+		return spread(strings.TrimRight(tail(m.short(t.Tree), room), " "), state, w)
+	}
 	state := func(t *fleet.TreeRow) string {
 		l := m.occupancy(t.Occupancy)
 		s := l.String()
@@ -311,7 +319,7 @@ func (d *spawnDialog) treeLines(m *Model, label string, w, most int) []string {
 	}
 	if d.field != fieldTree {
 		if t := m.treeRowOf(d.tree); t != nil {
-			return []string{label + spread(strings.TrimRight(tail(m.short(d.tree), w-indent-24), " "), state(t), w-indent)}
+			return []string{label + named(t, state(t), w-indent)}
 		}
 		if d.tree == "" {
 			return []string{label + m.faint.of("none is chosen")}
@@ -322,7 +330,7 @@ func (d *spawnDialog) treeLines(m *Model, label string, w, most int) []string {
 	top := max(min(d.at-most/2, len(d.found)-most), 0)
 	for i := top; i < min(top+most, len(d.found)); i++ {
 		t := d.found[i]
-		text := spread(strings.TrimRight(tail(m.short(t.Tree), w-indent-24), " "), state(t), w-indent-2)
+		text := named(t, state(t), w-indent-2)
 		if i == d.at {
 			text = m.selected.of(fit(clean(text), w-indent-2))
 		}

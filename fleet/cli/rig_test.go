@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait for a condition. No test passes or fails by how fast a machine is.
-const patience = 60 * time.Second
+const patience = 30 * time.Second
 
 // rig is a fleet of a test's own: a state directory, a configuration, and a directory for trees.
 type rig struct {

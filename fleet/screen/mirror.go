@@ -11,9 +11,10 @@ import (
 	"fleetdeck/fleet/launch"
 )
 
+// idleAfter is how long a mirror goes on after its last reader left, so that one who comes back at once finds it warm.
+var idleAfter = 5 * time.Second
+
 const (
-	// idleAfter is how long a mirror goes on after its last reader left, so that one who comes back at once finds it warm.
-	idleAfter = 5 * time.Second
 	// frameTime is the shortest time between two snapshots.
 	frameTime = 33 * time.Millisecond
 	// syncPatience is how long an update that the agent wants seen as a whole may take.

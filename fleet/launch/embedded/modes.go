@@ -31,28 +31,39 @@ var keptModes = []int{1, 7, 9, 25, 47, 66, 1000, 1002, 1003, 1004, 1006, 1047, 1
 // initially reports whether a mode is set when a terminal is new.
 func initially(mode int) bool { return mode == 7 || mode == 25 }
 
-// note looks at a control sequence, given without its introducer, that ends at offset at.
+// fullReset stands for RIS, which puts every mode back.
+const fullReset = "c"
+
+// note takes a control sequence that sets or resets modes, given without its introducer, and ends at offset at.
 func (m *modes) note(s string, at uint64) {
+	if s == fullReset {
+		for mode := range m.now {
+			m.change(mode, initially(mode), at)
+		}
+		return
+	}
 	final := s[len(s)-1]
 	body, private := strings.CutPrefix(s[:len(s)-1], "?")
 	if !private || final != 'h' && final != 'l' {
 		return
 	}
 	for field := range strings.SplitSeq(body, ";") {
-		mode, err := strconv.Atoi(field)
-		set := final == 'h'
-		if err != nil || !slices.Contains(keptModes, mode) {
-			continue
+		if mode, err := strconv.Atoi(field); err == nil && slices.Contains(keptModes, mode) {
+			m.change(mode, final == 'h', at)
 		}
-		if old, known := m.now[mode]; known && old == set || !known && set == initially(mode) {
-			continue
-		}
-		if m.now == nil {
-			m.now, m.base = map[int]bool{}, map[int]bool{}
-		}
-		m.now[mode] = set
-		m.changes = append(m.changes, modeChange{at, mode, set})
 	}
+}
+
+// change notes that a mode was set or reset, if it was not already.
+func (m *modes) change(mode int, set bool, at uint64) {
+	if old, known := m.now[mode]; known && old == set || !known && set == initially(mode) {
+		return
+	}
+	if m.now == nil {
+		m.now, m.base = map[int]bool{}, map[int]bool{}
+	}
+	m.now[mode] = set
+	m.changes = append(m.changes, modeChange{at, mode, set})
 	if over := len(m.changes) - maxModeChanges; over > 0 {
 		m.forget(m.changes[over-1].at)
 	}

@@ -27,7 +27,8 @@ type query struct {
 type sink struct {
 	pass func([]byte) // output
 	ask  func(query)  // a question
-	mode func(string) // a control sequence that was passed just now and sets modes, without its introducer
+	// mode gets what was passed just now and sets modes: a control sequence without its introducer, or fullReset.
+	mode func(string)
 }
 
 // scan sorts p.
@@ -58,8 +59,15 @@ func (f *filter) scan(p []byte, size winsize, to sink) {
 			to.ask(*q)
 		default:
 			to.pass(p[:i+n])
-			if n > 4 && seq[1] == '[' && seq[2] == '?' && (seq[n-1] == 'h' || seq[n-1] == 'l') {
+			switch {
+			case n > 4 && seq[1] == '[' && seq[2] == '?' && (seq[n-1] == 'h' || seq[n-1] == 'l'):
 				to.mode(string(seq[2:]))
+			case n == 2 && seq[1] == '=': // the keypad has a form of its own
+				to.mode("?66h")
+			case n == 2 && seq[1] == '>':
+				to.mode("?66l")
+			case n == 2 && seq[1] == 'c':
+				to.mode(fullReset)
 			}
 		}
 		p = p[i+n:]

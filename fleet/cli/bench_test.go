@@ -1,0 +1,179 @@
+package cli_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/book"
+	"fleetdeck/fleet/launch/process"
+)
+
+const (
+	// contention is how long the processes of one round contend, contentionWindow the acquire window of each change.
+	contention       = 3 * time.Second
+	contentionWindow = 2 * time.Second
+
+	contenderDir  = "FLEETDECK_BENCH_DIR"
+	contenderTree = "FLEETDECK_BENCH_TREE"
+)
+
+// TestContender is no test: it is what the processes of BenchmarkContention run.
+func TestContender(t *testing.T) {
+	dir := os.Getenv(contenderDir)
+	if dir == "" {
+		t.Skip("this is a process of BenchmarkContention")
+	}
+	if err := contend(dir, os.Getenv(contenderTree), os.Stdin, os.Stdout); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contend reserves and releases a tree of its own again and again, once it is told to begin, and then says how many changes
+// it made, how many were refused for the window, and the longest wait for one.
+func contend(dir, tree string, in io.Reader, out io.Writer) error {
+	b, err := book.Open(dir, process.Now)
+	if err != nil {
+		return err
+	}
+	draft := book.Draft{Tree: fleet.Tree{Path: tree}, Role: fleet.RoleDev, Profile: "shell", Grace: time.Minute}
+	nobody := func(context.Context) (fleet.Roster, error) { return fleet.Roster{}, nil }
+	fmt.Fprintln(out, "ready")
+	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {
+		return err
+	}
+	var done, refused int
+	var longest time.Duration
+	change := func(make func() error) (ok bool, err error) {
+		begin := time.Now()
+		err = make()
+		longest = max(longest, time.Since(begin))
+		if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeLockBusy {
+			refused++
+			return false, nil
+		}
+		done++
+		return true, err
+	}
+	for end := time.Now().Add(contention); time.Now().Before(end); {
+		var e fleet.Entry
+		ok, err := change(func() (err error) {
+			e, err = b.Reserve(context.Background(), contentionWindow, draft, nobody)
+			return err
+		})
+		for err == nil && ok {
+			var dropped, gone bool
+			dropped, err = change(func() (err error) {
+				_, gone, err = b.Release(context.Background(), contentionWindow, e.Tree, e.ID)
+				return err
+			})
+			if dropped {
+				if err == nil && !gone {
+					err = errors.New("its reservation was erased")
+				}
+				break
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(out, done, refused, longest.Microseconds())
+	return nil
+}
+
+// BenchmarkContention lets n processes reserve and release trees of their own in one book for a fixed time.
+func BenchmarkContention(b *testing.B) {
+	exe, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, n := range []int{2, 8, 32, 128} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			var done, refused, longest int
+			fewest := -1
+			for b.Loop() {
+				d, r, l, f := contentionRound(b, exe, n)
+				done, refused, longest = done+d, refused+r, max(longest, l)
+				if fewest < 0 || f < fewest {
+					fewest = f
+				}
+			}
+			rounds := float64(b.N)
+			b.ReportMetric(float64(done)/contention.Seconds()/rounds, "changes/s")
+			b.ReportMetric(float64(longest)/1000, "longest-wait-ms")
+			b.ReportMetric(float64(refused)/rounds, "refused")
+			b.ReportMetric(float64(fewest), "fewest-per-process")
+			b.ReportMetric(0, "ns/op") // the time is fixed
+		})
+	}
+}
+
+func contentionRound(b *testing.B, exe string, n int) (done, refused, longest, fewest int) {
+	dir := b.TempDir()
+	type rival struct {
+		cmd *exec.Cmd
+		in  io.WriteCloser
+		out *bufio.Reader
+	}
+	rivals := make([]rival, n)
+	for i := range rivals {
+		cmd := exec.Command(exe, "-test.run=^TestContender$")
+		cmd.Env = append(os.Environ(), contenderDir+"="+dir, contenderTree+"=/src/"+strconv.Itoa(i))
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { in.Close(); cmd.Process.Kill(); cmd.Wait() })
+		rivals[i] = rival{cmd, in, bufio.NewReader(out)}
+	}
+	for _, r := range rivals {
+		if line, err := r.out.ReadString('\n'); line != "ready\n" {
+			b.Fatalf("a contender says %q, %v", line, err)
+		}
+	}
+	for _, r := range rivals {
+		fmt.Fprintln(r.in, "go")
+	}
+	fewest = -1
+	for _, r := range rivals {
+		line, _ := r.out.ReadString('\n')
+		var d, no, l int
+		if _, err := fmt.Sscan(line, &d, &no, &l); err != nil {
+			rest, _ := io.ReadAll(r.out)
+			b.Fatalf("a contender says %s%s", line, rest)
+		}
+		done, refused, longest = done+d, refused+no, max(longest, l)
+		if fewest < 0 || d < fewest {
+			fewest = d
+		}
+		io.Copy(io.Discard, r.out)
+		if err := r.cmd.Wait(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	left, err := book.Open(dir, process.Now)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if entries, err := left.Read(); err != nil || len(entries) > 0 {
+		b.Fatalf("the book ends with %v, %v, want it whole and empty", entries, err)
+	}
+	return done, refused, longest, fewest
+}

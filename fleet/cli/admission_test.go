@@ -320,6 +320,9 @@ func TestReservationOutlivesItsWriter(t *testing.T) {
 	if code != 3 || second.Code != fleet.CodeTreeReserved || !strings.Contains(second.Message, "s left") {
 		t.Errorf("second dispatch: exit %d, %+v, want 3, tree_reserved and the seconds left", code, second)
 	}
+	if rows := r.reservations(); len(rows) != 1 || rows[0].ID != first.Reservation || rows[0].Verdict != fleet.VerdictPending {
+		t.Errorf("the file holds %+v, want the reservation %s, pending", rows, first.Reservation)
+	}
 	if err := os.WriteFile(filepath.Join(r.dir, "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -509,23 +512,40 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 func TestUnknownOutcomeKeepsTheReservation(t *testing.T) {
 	r := newRig(t, agents)
 	r.must(nil, "up")
-	tree := r.repo("api")
 	proxy := r.intercept()
 	proxy.loseAnswers(1<<30, nil)
-	out, code := r.dispatch(tree, "--profile", "slow", "--grace", "2s")
-	if code != 5 || out.Outcome != fleet.Unknown || out.Code != fleet.CodeOutcomeUnknown || out.Reservation == "" {
-		t.Errorf("dispatch: exit %d, %+v, want 5, unknown", code, out)
-	}
-	if starts := r.starts(); len(starts) > 1 {
-		t.Errorf("%d agents were started, want 1: the same request again starts no second one", len(starts))
-	}
-	if proxy.lost() < 2 {
-		t.Errorf("it was asked %d times, want again and again while the grace lasts", proxy.lost())
-	}
-	data, _ := os.ReadFile(r.file())
-	if !bytes.Contains(data, []byte(out.Reservation)) && r.tree(tree).Occupancy != fleet.Free {
-		t.Error("the reservation is gone while its launch may be under way")
-	}
+
+	t.Run("while its grace lasts", func(t *testing.T) {
+		tree := r.repo("interrupted")
+		cmd := r.command("dispatch", "--json", tree, "--profile", "slow")
+		var stdout bytes.Buffer
+		cmd.Stdout = &stdout
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		r.await("it asks again", func() bool { return proxy.lost() >= 3 })
+		cmd.Process.Signal(os.Interrupt)
+		cmd.Wait()
+		var out fleet.Outcome
+		json.Unmarshal(stdout.Bytes(), &out)
+		if code := cmd.ProcessState.ExitCode(); code != 5 || out.Code != fleet.CodeOutcomeUnknown || out.Reservation == "" {
+			t.Errorf("dispatch: exit %d, %+v, want 5, outcome_unknown", code, out)
+		}
+		if rows := r.reservations(); len(rows) != 1 || rows[0].ID != out.Reservation || rows[0].Verdict != fleet.VerdictPending {
+			t.Errorf("the file holds %+v, want the reservation %s, pending", rows, out.Reservation)
+		}
+		r.await("its agent runs", func() bool { return len(r.starts()) > 0 })
+		if starts := r.starts(); len(starts) != 1 {
+			t.Errorf("%d agents were started: the same request again starts no second one", len(starts))
+		}
+	})
+
+	t.Run("until its grace runs out", func(t *testing.T) {
+		out, code := r.dispatch(r.repo("patient"), "--profile", "slow", "--grace", "2s")
+		if code != 5 || out.Outcome != fleet.Unknown || out.Code != fleet.CodeOutcomeUnknown {
+			t.Errorf("dispatch: exit %d, %+v, want 5, unknown", code, out)
+		}
+	})
 }
 
 func TestKilledDaemonLosesNobody(t *testing.T) {

@@ -127,6 +127,22 @@ func TestDispatchIsAssumedUntilASnapshotSaysWhatTheTreeIs(t *testing.T) {
 	}
 }
 
+func TestAssumptionDoesNotOutliveWhatASnapshotShowed(t *testing.T) {
+	inLoop(t, func(t *testing.T, l *loop) {
+		l.f.act = untilCancelled
+		l.press("j", "j", "s", "enter")
+		s := example(l.f.Now())
+		s.Trees[2].Occupancy, s.Trees[2].Deadline = fleet.Reserved, fleet.DeadlineAfter(l.f.Now(), 90*time.Second)
+		l.f.set(s)
+		l.pass(100 * time.Millisecond)
+		l.f.set(example(l.f.Now())) // its launch has failed, and the answer is still on its way
+		l.pass(100 * time.Millisecond)
+		if got := l.row("~/src/docs"); !strings.Contains(got, "free") {
+			t.Errorf("the row is %q, want it free", got)
+		}
+	})
+}
+
 func TestRefusalSaysWhyAndStaysUntilAKey(t *testing.T) {
 	inLoop(t, func(t *testing.T, l *loop) {
 		l.f.outcome = fleet.Outcome{
@@ -153,7 +169,7 @@ func TestErrorIsNotWipedByAKeyAlreadyOnItsWay(t *testing.T) {
 	inLoop(t, func(t *testing.T, l *loop) {
 		l.f.outcome = fleet.Outcome{Outcome: fleet.Refused, Message: "no"}
 		l.press("j", "j", "s", "enter", "k", "k")
-		l.wants("refused: no")
+		l.wants("! refused: no")
 	})
 }
 

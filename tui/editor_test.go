@@ -77,6 +77,7 @@ func TestEditorHoldsNoMoreThanItMay(t *testing.T) {
 
 func FuzzEditorCursorIsAlwaysInSight(f *testing.F) {
 	f.Add("one\ntwo 漢字 three", "lluudd", 7, 2)
+	f.Add("123456789", "", 7, 0)
 	f.Fuzz(func(t *testing.T, text, moves string, w, h int) {
 		w, h = 2+w&63, 1+h&7
 		if len(text) > 2000 || len(moves) > 200 {

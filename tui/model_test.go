@@ -41,6 +41,12 @@ func TestSelectionOfATreeThatGoesStaysAtItsPlace(t *testing.T) {
 	if got := m.selectedTree(); got != home+"/src/fleet-core" {
 		t.Errorf("selected = %q, want the next tree", got)
 	}
+	typed(m, "G")
+	s.Trees = s.Trees[:3]
+	m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+	if got := m.selectedTree(); got != home+"/src/fleet-core" {
+		t.Errorf("selected = %q, want the last that is left", got)
+	}
 	s.Trees = nil
 	m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
 	typed(m, "j", "k", "G", "X", "R", "m")

@@ -133,6 +133,9 @@ type Order struct {
 	Task    string
 	// Grace overrides the configured boot grace where it is not zero.
 	Grace time.Duration
+	// ID is the reservation's id where the caller must know it beforehand, to find out after a crash what became of
+	// it. It must never have been used. Empty means a new one.
+	ID string
 	// NoGit allows a directory outside git to be a tree of its own.
 	NoGit bool
 }

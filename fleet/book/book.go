@@ -102,6 +102,8 @@ type Draft struct {
 	Profile    string
 	Grace      time.Duration
 	Dispatcher fleet.Dispatcher
+	// ID is the reservation's id; empty means a new one.
+	ID string
 }
 
 // Reserve writes a reservation for the draft's tree, or says who is in the way. It takes the lock within window, reads
@@ -147,8 +149,12 @@ func (b *Book) Reserve(ctx context.Context, window time.Duration, draft Draft, v
 func (b *Book) entry(draft Draft) fleet.Entry {
 	now := b.now()
 	deadline := fleet.DeadlineAfter(now, draft.Grace)
+	id := draft.ID
+	if id == "" {
+		id = ulid.Make().String()
+	}
 	return fleet.Entry{Tree: draft.Tree.Path, Reservation: fleet.Reservation{
-		ID:         ulid.Make().String(),
+		ID:         id,
 		Role:       draft.Role,
 		Profile:    draft.Profile,
 		File:       draft.Tree.File,

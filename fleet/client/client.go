@@ -81,6 +81,12 @@ func (c *Client) Launch(ctx context.Context, id string) (api.LaunchStatus, error
 	return s, c.call(ctx, http.MethodGet, "/v1/launches/"+url.PathEscape(id), nil, &s)
 }
 
+// Reservation asks what became of the reservation id. One that the daemon accepted no spawn for is [fleet.CodeNotFound].
+func (c *Client) Reservation(ctx context.Context, id string) (api.LaunchStatus, error) {
+	var s api.LaunchStatus
+	return s, c.call(ctx, http.MethodGet, "/v1/reservations/"+url.PathEscape(id), nil, &s)
+}
+
 // Slots asks for the slot bindings.
 func (c *Client) Slots(ctx context.Context) ([]fleet.Slot, error) {
 	var s []fleet.Slot

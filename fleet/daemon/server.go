@@ -36,6 +36,7 @@ func (d *Daemon) handler() http.Handler {
 	handle("GET /v1/roster", d.getRoster)
 	handle("GET /v1/launches", d.getLaunches)
 	handle("GET /v1/launches/{id}", d.getLaunch)
+	handle("GET /v1/reservations/{id}", d.getReservation)
 	handle("GET /v1/slots", d.getSlots)
 	handle("GET /v1/trees", d.getTrees)
 	handle("GET /v1/members/{id}", d.getMember)
@@ -109,6 +110,19 @@ func (d *Daemon) getLaunch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return writeJSON(w, http.StatusOK, launchStatus(rec))
+}
+
+// getReservation tells what became of a reservation that a spawn came with.
+func (d *Daemon) getReservation(w http.ResponseWriter, r *http.Request) error {
+	rec, ok := d.reg.view().byReservation(r.PathValue("id"))
+	if !ok {
+		return fleet.Refuse(fleet.CodeNotFound, "no spawn was accepted for reservation %s", plain.Clean(r.PathValue("id"), 80))
+	}
+	return writeJSON(w, http.StatusOK, launchStatus(rec))
+}
+
+func launchStatus(rec record) api.LaunchStatus {
 	var s api.LaunchStatus
 	switch {
 	case rec.launching():
@@ -120,7 +134,7 @@ func (d *Daemon) getLaunch(w http.ResponseWriter, r *http.Request) error {
 		m := rec.member()
 		s.Member = &m
 	}
-	return writeJSON(w, http.StatusOK, s)
+	return s
 }
 
 func (d *Daemon) getSlots(w http.ResponseWriter, _ *http.Request) error {

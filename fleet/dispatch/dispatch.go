@@ -65,7 +65,7 @@ func (d *Dispatcher) Reserve(ctx context.Context, order fleet.Order) (fleet.Entr
 		grace = d.Grace
 	}
 	entry, err := d.Ledger.Reserve(ctx, d.LockWait, book.Draft{
-		Tree: t, Role: order.Role, Profile: order.Profile, Grace: grace, Dispatcher: d.Self,
+		Tree: t, Role: order.Role, Profile: order.Profile, Grace: grace, Dispatcher: d.Self, ID: order.ID,
 	}, d.roster)
 	if err != nil {
 		entry.Tree = t.Path

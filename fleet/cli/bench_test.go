@@ -38,7 +38,7 @@ func TestContender(t *testing.T) {
 }
 
 // contend reserves and releases a tree of its own again and again, once it is told to begin, and then says how many changes
-// it made, how many were refused for the window, and the longest wait for one.
+// it made, how many were refused for the window, and how long the slowest took, nearly all of which is waiting.
 func contend(dir, tree string, in io.Reader, out io.Writer) error {
 	b, err := book.Open(dir, process.Now)
 	if err != nil {

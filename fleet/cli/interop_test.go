@@ -466,14 +466,15 @@ func TestForeignDispatcherWaitsForTheLock(t *testing.T) {
 	r.await("all agents run", func() bool { return len(r.alive()) == len(runs) })
 }
 
-// gatekeeper passes calls on to the rig's daemon, and keeps back the first question for the roster until it is told to let go.
+// gatekeeper passes calls on to the rig's daemon, and keeps the first call of one kind back until it is told to let go.
 type gatekeeper struct {
 	socket string
-	asked  chan struct{} // closed at that question
+	asked  chan struct{} // closed at that call
 	letGo  func()
 }
 
-func (r *rig) gatekeeper() *gatekeeper {
+// gatekeeper makes one that keeps back call, such as "GET /v1/roster".
+func (r *rig) gatekeeper(call string) *gatekeeper {
 	r.t.Helper()
 	g := &gatekeeper{socket: filepath.Join(r.dir, "gate.sock"), asked: make(chan struct{})}
 	listener, err := net.Listen("unix", g.socket)
@@ -488,7 +489,7 @@ func (r *rig) gatekeeper() *gatekeeper {
 	g.letGo = sync.OnceFunc(func() { close(open) })
 	first := sync.OnceFunc(func() { close(g.asked); <-open })
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.URL.Path == "/v1/roster" {
+		if req.Method+" "+req.URL.Path == call {
 			first()
 		}
 		forward.ServeHTTP(w, req)
@@ -498,6 +499,16 @@ func (r *rig) gatekeeper() *gatekeeper {
 	return g
 }
 
+// await waits until the call has come.
+func (g *gatekeeper) await(t *testing.T) {
+	t.Helper()
+	select {
+	case <-g.asked:
+	case <-time.After(patience):
+		t.Fatal("the call never came")
+	}
+}
+
 func TestForeignDispatcherHoldsTheLockWhileItDecides(t *testing.T) {
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		if l.ours {
@@ -505,19 +516,12 @@ func TestForeignDispatcherHoldsTheLockWhileItDecides(t *testing.T) {
 		}
 		r.must(nil, "reserve", r.repo("expired"), "--profile", "worker", "--grace", "1ms")
 		before, _ := r.fileState()
-		g := r.gatekeeper()
+		g := r.gatekeeper("GET /v1/roster")
 		f := r.foreign(l, r.repo("tree"), "worker", "FLEETDECK_SOCKET="+g.socket)
 		if err := f.Start(); err != nil {
 			t.Fatal(err)
 		}
-		r.await("it asks who is there", func() bool {
-			select {
-			case <-g.asked:
-				return true
-			default:
-				return false
-			}
-		})
+		g.await(t)
 		stdout, stderr, code := r.fleetdeck("prune", "--json")
 		var report fleet.PruneReport
 		if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 4 || report.Lock != "busy" || report.Kept != 1 {
@@ -533,4 +537,67 @@ func TestForeignDispatcherHoldsTheLockWhileItDecides(t *testing.T) {
 		}
 		r.await("the agent runs", func() bool { return len(r.alive()) == 1 })
 	})
+}
+
+func TestForeignDispatcherThatIsLateDropsNobodyElsesEntry(t *testing.T) {
+	inEach(t, func(t *testing.T, r *rig, l language) {
+		tree := r.repo("tree")
+		g := r.gatekeeper("POST /v1/members")
+		f := r.foreign(l, tree, "worker", "FLEETDECK_SOCKET="+g.socket)
+		if err := f.Start(); err != nil {
+			t.Fatal(err)
+		}
+		g.await(t)
+		// Meanwhile its tree is given away.
+		r.must(nil, "release", tree)
+		var winner fleet.Outcome
+		r.must(&winner, "reserve", tree, "--profile", "worker")
+		g.letGo()
+		f.Wait()
+		if code := f.ProcessState.ExitCode(); code != 3 {
+			t.Errorf("exit %d, want 3: %s", code, f.out.String())
+		}
+		if rows := r.reservations(); len(rows) != 1 || rows[0].ID != winner.Reservation {
+			t.Errorf("reservations: %+v, want the winner's %s", rows, winner.Reservation)
+		}
+		if got := r.starts(); len(got) > 0 {
+			t.Errorf("agents were started: %v", got)
+		}
+	})
+}
+
+func TestChildKeepsTheLockOfItsShellUnlessItIsClosed(t *testing.T) {
+	if err := exec.Command("flock", "--version").Run(); err != nil {
+		t.Skipf("SKIPPED: no flock(1) here: %v", err)
+	}
+	r := newRig(t, agents)
+	r.must(nil, "lock", "--", "true")
+	const agent = `sleep 600 >/dev/null 2>&1`
+	for _, tt := range []struct {
+		name, script string
+		want         int
+	}{
+		{"flock", `flock "$0" sh -c '` + agent + ` & echo $!'`, 4},
+		{"flock -o", `flock -o "$0" sh -c '` + agent + ` & echo $!'`, 0},
+		{"descriptor", `exec 9>>"$0"; flock 9; ` + agent + ` & echo $!`, 4},
+		{"descriptor closed", `exec 9>>"$0"; flock 9; ` + agent + ` 9>&- & echo $!`, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, err := exec.Command("sh", "-c", tt.script, r.file()+".lock").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				syscall.Kill(pid, syscall.SIGKILL)
+				r.await("the child is gone", func() bool { return !processAlive(pid) })
+			}()
+			if _, stderr, code := r.fleetdeck("lock", "--wait", "100ms", "--", "true"); code != tt.want {
+				t.Errorf("exit %d, want %d: %s", code, tt.want, stderr)
+			}
+		})
+	}
 }

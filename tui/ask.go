@@ -14,6 +14,14 @@ import (
 // short is a tree's path for people.
 func (m *Model) short(tree string) string { return clean(fleet.ShortPath(tree, m.opts.Home)) }
 
+// inList is a tree's path in a list, whose title names the directory that all of them lie in.
+func (m *Model) inList(tree string) string {
+	if rest, ok := strings.CutPrefix(tree, m.ix.root+"/"); ok && m.ix.root != "" {
+		return rest
+	}
+	return fleet.ShortPath(tree, m.opts.Home)
+}
+
 // open does what enter does: it takes over the terminal of the selected member, or goes to the tree of the selected row.
 func (m *Model) open() tea.Cmd {
 	if l := m.listed(); l == viewReservations || l == viewEvents {

@@ -14,7 +14,7 @@ import (
 type Fleet interface {
 	// Snapshot returns the fleet once it is newer than rev; 0 asks for what is known now.
 	Snapshot(ctx context.Context, rev uint64) (fleet.Snapshot, error)
-	// Now is the present moment, to count down by.
+	// Now is the present moment, to count down by. It is cheap, and the one method that may be called from anywhere.
 	Now() fleet.Instant
 	// Lock looks who holds the admission lock. It is cheap.
 	Lock() fleet.LockInfo

@@ -30,6 +30,9 @@ type index struct {
 	launch map[string]*fleet.Launch
 	entry  map[string]*fleet.ReservationRow // by tree
 
+	// root is the directory that all trees lie in, where naming it in each row would only cost width; or empty.
+	root string
+
 	trees        []*fleet.TreeRow
 	members      []*fleet.Member
 	reservations []*fleet.ReservationRow
@@ -67,6 +70,7 @@ func newIndex(s fleet.Snapshot) index {
 		}
 		return cmp.Or(cmp.Compare(a.Tree, b.Tree), cmp.Compare(a.ID, b.ID))
 	})
+	ix.root = commonRoot(ix.trees)
 	for _, t := range ix.trees {
 		switch t.Occupancy {
 		case fleet.Free:
@@ -102,6 +106,26 @@ func newIndex(s fleet.Snapshot) index {
 		}
 	}
 	return ix
+}
+
+// longRoot is how long a directory must be for rows to leave it out.
+const longRoot = 24
+
+// commonRoot is the directory that holds every one of the sorted trees, if its name is long.
+func commonRoot(trees []*fleet.TreeRow) string {
+	if len(trees) < 2 {
+		return ""
+	}
+	first, last := trees[0].Tree, trees[len(trees)-1].Tree
+	n := 0
+	for n < min(len(first), len(last)) && first[n] == last[n] {
+		n++
+	}
+	n = strings.LastIndexByte(first[:n], '/')
+	if n < longRoot {
+		return ""
+	}
+	return first[:n]
 }
 
 // sorted is pointers to rows in order. The rows themselves belong to the snapshot and stay where they are.

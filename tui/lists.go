@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"path"
 
 	"fleetdeck/fleet"
 )
@@ -73,7 +74,7 @@ func (m *Model) treeRow(t *fleet.TreeRow, selected, focused bool, ws []int, w in
 		branch.text = pad(cut(t.Branch, ws[1]-2)+" *", ws[1])
 	}
 	return m.row(selected, focused, state, present(ws, []rowCell{
-		{tail(fleet.ShortPath(t.Tree, m.opts.Home), ws[0]), ""},
+		{tail(m.inList(t.Tree), ws[0]), ""},
 		branch,
 		{cell(state.word, ws[2]), state.paint},
 		{cell(now.word, ws[3]), now.paint},
@@ -115,7 +116,7 @@ func (m *Model) membersPane(r rect) []string {
 				{tail(x.ID, ws[0]), ""},
 				{cell(word, ws[1]), state.paint},
 				{cell(role, ws[2]), rolePaint},
-				{tail(fleet.ShortPath(x.Tree, m.opts.Home), ws[3]), ""},
+				{tail(m.inList(x.Tree), ws[3]), ""},
 				{cell(x.Profile, ws[4]), m.faint},
 				{cell(x.Slot, ws[5]), m.faint},
 				{cell(m.up(x), ws[6]), m.faint},
@@ -171,7 +172,7 @@ func (m *Model) entriesPane(r rect, p pane) []string {
 				left = countdown(e.Deadline.Remaining(m.now))
 			}
 			return m.row(selected && (focused || p == paneList), focused && m.dialog == nil, v, present(ws, []rowCell{
-				{tail(fleet.ShortPath(e.Tree, m.opts.Home), ws[0]), ""},
+				{tail(m.inList(e.Tree), ws[0]), ""},
 				{cell(v.word, ws[1]), v.paint},
 				{cell(left, ws[2]), v.paint},
 				{cell(e.Role, ws[3]), ""},
@@ -225,6 +226,9 @@ func (m *Model) eventRow(d *deed, selected, focused bool, ws []int, w int) strin
 	if ws[1] == 0 && text == "" {
 		text = d.Kind
 	}
+	if ws[2] == 0 && d.Tree != "" {
+		text = path.Base(d.Tree) + ": " + text
+	}
 	p := l.paint
 	if d.Level == levelInfo || d.Level == "" {
 		p = ""
@@ -232,7 +236,7 @@ func (m *Model) eventRow(d *deed, selected, focused bool, ws []int, w int) strin
 	return m.row(selected, focused, l, present(ws, []rowCell{
 		{cell(d.Time.Local().Format("15:04:05"), ws[0]), m.faint},
 		{cell(d.Kind, ws[1]), p},
-		{tail(fleet.ShortPath(d.Tree, m.opts.Home), ws[2]), m.faint},
+		{tail(m.inList(d.Tree), ws[2]), m.faint},
 		{cell(text, ws[3]), p},
 	}), w)
 }

@@ -80,6 +80,9 @@ func (m *Model) boxed(r rect, focused bool, title, note string, body func(w, h i
 func (m *Model) listTitle(name string, l lister, focused bool) (title, note string) {
 	shown, all := l.count()
 	title = fmt.Sprintf("%s %d", name, all)
+	if name == "Trees" && m.ix.root != "" {
+		note = m.faint.of("in " + strings.TrimRight(tail(m.short(m.ix.root), 28), " "))
+	}
 	if l.filtered() != "" || m.typing && focused {
 		title = fmt.Sprintf("%s %d/%d", name, shown, all)
 		note = m.accent.of("/" + cut(l.filtered(), 24))

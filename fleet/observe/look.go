@@ -32,6 +32,7 @@ type Sources struct {
 
 // look is what one look at file and daemon brought.
 type look struct {
+	at      fleet.Instant // from before the first of it was read
 	entries []fleet.Entry
 	roster  fleet.Roster
 	slots   []fleet.Slot
@@ -43,7 +44,8 @@ type look struct {
 func (s Sources) read(ctx context.Context) look {
 	var l look
 	var err error
-	l.file = fleet.FileInfo{Path: s.Book.Path(), ReadAt: s.Now().Wall}
+	l.at = s.Now()
+	l.file = fleet.FileInfo{Path: s.Book.Path(), ReadAt: l.at.Wall}
 	if l.entries, err = s.Book.Read(); err != nil {
 		l.file.Error = err.Error()
 	}
@@ -78,7 +80,7 @@ func (s Sources) Once(ctx context.Context) fleet.Snapshot {
 }
 
 func (s Sources) snapshot(l look, trees []fleet.Tree) fleet.Snapshot {
-	now := s.Now()
+	now := l.at
 	snap := fleet.Snapshot{
 		At: now, Members: l.roster.Members, Launches: l.roster.Launches, Slots: l.slots,
 		Lock: s.Book.LockInfo(), Daemon: l.daemon, File: l.file,

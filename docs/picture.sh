@@ -9,7 +9,8 @@ tmux -L fdpicture -f /dev/null new-session -d -x 120 -y 36 -s p "$work/fleetdeck
 until tmux -L fdpicture capture-pane -p -t p | grep -q 'waiting for you'; do sleep 0.2; done
 tmux -L fdpicture send-keys -t p j j
 until tmux -L fdpicture capture-pane -p -t p | grep -q 'Which database shall I use? *$'; do sleep 0.2; done
-tmux -L fdpicture capture-pane -epN -t p | aha --black |
+# aha does not know the bright colours beside a background: white is white enough here.
+tmux -L fdpicture capture-pane -epN -t p | sed 's/\x1b\[97m/\x1b[37m/g' | aha --black |
 	sed 's/<pre>/<pre style="font:13px\/1.15 DejaVu Sans Mono,monospace;margin:10px">/' >"$work/console.html"
 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=970,570 --screenshot="$PWD/docs/console.png" "$work/console.html" >/dev/null 2>&1
 tmux -L fdpicture send-keys -t p q

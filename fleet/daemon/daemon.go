@@ -77,6 +77,7 @@ func Run(ctx context.Context, opts Options) error {
 		return err
 	}
 	defer d.reg.close()
+	d.reg.forgot = d.forget
 	if d.book, err = book.Open(opts.State.Path, opts.Now); err != nil {
 		return err
 	}
@@ -129,6 +130,7 @@ func (d *Daemon) restore() error {
 			d.tend(*rec)
 		}
 	}
+	d.sweep(view)
 	d.events.add("info", "daemon_up", "", "", "daemon %s is up with %d agents", d.Version, adopted)
 	return nil
 }
@@ -168,6 +170,26 @@ func (d *Daemon) alarm(kind string, rec record, format string, args ...any) {
 	msg := fmt.Sprintf(format, args...)
 	d.Log("%s: %s", kind, msg)
 	d.events.add("alarm", kind, rec.Tree, rec.ID, "%s", msg)
+}
+
+// sweep removes the directories of members that are on no record any more.
+func (d *Daemon) sweep(view *registryView) {
+	dirs, err := os.ReadDir(filepath.Join(d.State.Path, "members"))
+	if err != nil {
+		return // there are none yet
+	}
+	for _, dir := range dirs {
+		if view.records[dir.Name()] == nil {
+			d.forget(dir.Name())
+		}
+	}
+}
+
+// forget removes what is left of a member that is on no record any more.
+func (d *Daemon) forget(id string) {
+	if err := os.RemoveAll(d.dirOf(id)); err != nil {
+		d.Log("remove what is left of member %s: %v", id, err)
+	}
 }
 
 func (d *Daemon) dirOf(id string) string { return filepath.Join(d.State.Path, "members", id) }

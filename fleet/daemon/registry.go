@@ -121,8 +121,8 @@ type registry struct {
 
 	// now is what readers see: a whole version that is on disk already. It is never changed, only replaced.
 	now atomic.Pointer[registryView]
-	// changed is told after each change.
-	changed func()
+	// forgot is told the id of each record that was dropped for its age.
+	forgot func(id string)
 }
 
 type registryView struct {
@@ -145,7 +145,7 @@ func openRegistry(ctx context.Context, dir string, clock func() fleet.Instant) (
 	if err != nil {
 		return nil, fmt.Errorf("lock the registry: %w", err)
 	}
-	r := &registry{held: held, path: file.Path(), clock: clock, changed: func() {}}
+	r := &registry{held: held, path: file.Path(), clock: clock, forgot: func(string) {}}
 	if err := r.load(); err != nil {
 		held.Unlock()
 		return nil, err
@@ -227,7 +227,8 @@ func (r *registry) update(id string, change func(*record) error) error {
 	r.doc.Set(id, raw)
 	records = maps.Clone(records)
 	records[id] = &next
-	for _, gone := range forgettable(records, r.clock()) {
+	old := forgettable(records, r.clock())
+	for _, gone := range old {
 		r.doc.Delete(gone)
 		delete(records, gone)
 	}
@@ -235,7 +236,9 @@ func (r *registry) update(id string, change func(*record) error) error {
 		return err
 	}
 	r.publish(records)
-	r.changed()
+	for _, gone := range old {
+		r.forgot(gone)
+	}
 	return nil
 }
 

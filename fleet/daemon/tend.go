@@ -162,10 +162,15 @@ func (t *tender) boot(ctx context.Context, term launch.Terminal) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, max(0, left), launchFailed("it was not ready within its grace"))
 	defer cancel()
 
-	ready := t.d.Config.Profiles[rec.Profile].Ready
-	status, err := t.await(ctx, term, ready)
+	profile := t.d.Config.Profiles[rec.Profile]
+	status, err := t.await(ctx, term, profile.Ready)
 	if err != nil {
 		return err
+	}
+	if profile.Charter == config.CharterTyped {
+		if status.Receipt, err = t.typeCharter(ctx, term, profile); err != nil {
+			return launchFailed("%w", err)
+		}
 	}
 	// From here on the terminal's own deadline is off: this is the point at which a launch becomes a member.
 	if err := term.Confirm(ctx); err != nil {
@@ -310,6 +315,7 @@ func (t *tender) fail(term launch.Terminal, why error) {
 		}
 	}
 	t.d.pool.Release(rec.Reservation)
+	t.d.screens.forget(rec.ID)
 	t.d.events.add("warn", "launch_failed", rec.Tree, rec.ID, "%s on %s: %v", rec.Role, rec.Profile, reason)
 	t.d.settle(t.record())
 	if term == nil {
@@ -387,6 +393,7 @@ func (t *tender) exited(exit *launch.Exit) {
 	}
 	rec := t.record()
 	t.d.pool.Release(rec.Reservation)
+	t.d.screens.forget(rec.ID)
 	switch {
 	case exit == nil:
 		t.d.events.add("warn", "gone", rec.Tree, rec.ID, "its terminal was killed; its exit code is not known")

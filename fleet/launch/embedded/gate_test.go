@@ -115,7 +115,11 @@ func TestTheReceiptIsOfTheBytesAtTheStart(t *testing.T) {
 func TestTheAgentGetsWhatTheSpecSaysAndNothingElse(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_STARTER", "1")
 	spec := specOf(t, "env", "a b", "*")
-	out := printed(t, start(t, spec), "up")
+	term := start(t, spec)
+	out := printed(t, term, "up")
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", status(t, term).Holder.Pid)); err == nil && strings.Contains(string(b), "SECRET") {
+		t.Errorf("the holder keeps %q of the starter's environment", b)
+	}
 	env := slices.Clone(spec.Env)
 	want := fmt.Sprintf("dir=%s env=%q args=%q", spec.Tree.Path, env, []string{"env", "a b", "*"})
 	if flat := strings.ReplaceAll(out, "\r\n", ""); !strings.Contains(flat, want) {

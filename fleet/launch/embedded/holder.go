@@ -23,6 +23,11 @@ import (
 	"fleetdeck/fleet/launch/sockpath"
 )
 
+var (
+	errEnded = errors.New("the agent has ended")
+	errLate  = errors.New("the agent's deadline has passed")
+)
+
 // HolderMain is the holder of the agent whose spec is in dir, from its start to its end. It gives the exit code.
 func HolderMain(dir string) int {
 	// A holder lives for days and handles a few kilobytes at a time: small is worth more than fast.
@@ -379,11 +384,14 @@ func (h *holder) watchDeadline() {
 	}
 }
 
-// confirm switches the deadline off, durably.
+// confirm switches the deadline off, durably. What passed its deadline is not confirmed, even if it still runs.
 func (h *holder) confirm() error {
 	return h.save(func(r *record) error {
-		if h.ending || r.Exit != nil {
+		switch {
+		case h.ending, r.Exit != nil:
 			return errEnded
+		case !r.Confirmed && !unlimited(h.spec.Deadline) && h.spec.Deadline.Remaining(process.Now()) <= 0:
+			return errLate // and about to be ended
 		}
 		r.Confirmed = true
 		return nil

@@ -6,10 +6,7 @@ import (
 	"sync"
 )
 
-var (
-	errInputFull = errors.New("the agent does not read its input: nothing more was typed")
-	errEnded     = errors.New("the agent has ended")
-)
+var errInputFull = errors.New("the agent does not read its input: nothing more was typed")
 
 // input is what was typed and not yet taken by the agent. An agent that does not read makes it full, and nothing wait.
 type input struct {

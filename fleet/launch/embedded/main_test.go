@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 
 // starter starts the agent of the spec in file, says so, and stays.
 func starter(file string) int {
+	signal.Ignore(syscall.SIGHUP) // as under nohup
 	var spec launch.Spec
 	b, err := os.ReadFile(file)
 	if err == nil {
@@ -80,6 +81,18 @@ var agents = map[string]func(args []string){
 	"die": func([]string) {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		idle()
+	},
+	"hangup": func([]string) {
+		syscall.Kill(os.Getpid(), syscall.SIGHUP)
+		idle()
+	},
+	// exits at once and leaves a child behind that has an empty environment, a session of its own and no parent
+	"scrub": func([]string) {
+		child := exec.Command(os.Args[0], "agent", "stubborn")
+		child.Env, child.Stdout = []string{}, os.Stdout
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		child.Start()
+		time.Sleep(100 * time.Millisecond) // for its pid to be seen; nothing depends on it
 	},
 	// notes each start in a file
 	"note": func(args []string) {
@@ -118,6 +131,7 @@ var agents = map[string]func(args []string){
 	// exits at once and leaves a child behind
 	"leaver": func([]string) {
 		child := exec.Command(os.Args[0], "agent", "stubborn")
+		child.Stdout = os.Stdout
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		child.Start()
 		os.Exit(3)

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/api"
+	"fleetdeck/fleet/client"
 )
 
 // spellings gives names of one tree that are all the same tree.
@@ -673,5 +675,69 @@ func TestLockRunsACommandAndKeepsItsCode(t *testing.T) {
 	r.holdLock()
 	if _, _, code := r.fleetdeck("lock", "--wait", "10ms", "--", "true"); code != 4 {
 		t.Errorf("with the lock held: exit %d, want 4", code)
+	}
+}
+
+// The same request may come many times at once: from a client that lost the answer, or from several that share an id.
+func TestOneReservationStartsOneAgent(t *testing.T) {
+	r := newRig(t, agents)
+	r.must(nil, "up")
+	tree := r.repo("api")
+	var out fleet.Outcome
+	r.must(&out, "reserve", tree, "--profile", "worker")
+	daemon := client.New(filepath.Join(r.state, "fleetd.sock"), "")
+	ids := make([]string, 32)
+	var wg sync.WaitGroup
+	for i := range ids {
+		wg.Go(func() {
+			a, err := daemon.Spawn(t.Context(), api.Spawn{Reservation: out.Reservation, Tree: tree, Role: "dev", Profile: "worker"})
+			if err != nil {
+				t.Error(err)
+			}
+			ids[i] = a.ID()
+		})
+	}
+	wg.Wait()
+	slices.Sort(ids)
+	if got := slices.Compact(ids); len(got) != 1 {
+		t.Errorf("the answers name %v, want one member", got)
+	}
+	r.awaitOccupancy(tree, fleet.Taken)
+	if got := r.starts(); len(got) != 1 {
+		t.Errorf("%d agents were started, want 1", len(got))
+	}
+	told := map[string]int{}
+	if err := daemon.Events(t.Context(), 0, false, func(e fleet.Event) { told[e.Kind]++ }); err != nil {
+		t.Fatal(err)
+	}
+	if told["accepted"] != 1 || told["listed"] != 1 {
+		t.Errorf("events: %v, want accepted and listed once", told)
+	}
+}
+
+// A stop that meets a launch at any moment ends it, whether it was a launch or a member by then.
+func TestStopEndsALaunchAtAnyMoment(t *testing.T) {
+	r := newRig(t, agents)
+	r.must(nil, "up")
+	daemon := client.New(filepath.Join(r.state, "fleetd.sock"), "")
+	for i := range 20 {
+		tree := r.repo(fmt.Sprintf("t%d", i))
+		var out fleet.Outcome
+		r.must(&out, "reserve", tree, "--profile", "worker")
+		a, err := daemon.Spawn(t.Context(), api.Spawn{Reservation: out.Reservation, Tree: tree, Role: "dev", Profile: "worker"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * 3 * time.Millisecond) // a moment of the launch, a later one each time
+		if err := daemon.Stop(t.Context(), a.ID()); err != nil {
+			t.Errorf("stop after %d ms: %v", 3*i, err)
+		}
+		s, err := daemon.Launch(t.Context(), a.ID())
+		if err != nil || s.Launch != nil || s.Member != nil && s.Member.Alive() {
+			t.Errorf("stopped after %d ms it is %+v, %v", 3*i, s, err)
+		}
+		if left := marked("FLEETDECK_MEMBER=" + a.ID()); len(left) > 0 {
+			t.Errorf("stopped after %d ms, processes %v live", 3*i, left)
+		}
 	}
 }

@@ -46,6 +46,7 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 	}
 
 	var rec record
+	fresh := false
 	err = d.book.Admit(ctx, d.Config.LockWait, req.Tree, req.Reservation, func(e fleet.Entry) error {
 		view := d.reg.view()
 		if earlier, ok := view.byReservation(req.Reservation); ok {
@@ -59,19 +60,31 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 		if h := fleet.Occupancy(t, nil, view.roster, d.Now()); h.State != fleet.Free {
 			return inTheWay(t, h)
 		}
+		now := d.Now()
 		rec = record{
 			ID: ulid.Make().String(), Step: stepAccepted, Reservation: req.Reservation, Tree: t.Path, File: t.File,
-			Role: req.Role, RequestedRole: req.Role, Profile: req.Profile, Task: req.Task, Deadline: e.Deadline(),
-			AcceptedAt: d.Now().Wall.UTC(), Launcher: d.Launcher.Name(),
+			Role: req.Role, RequestedRole: req.Role, Profile: req.Profile, Task: req.Task, Deadline: deadline(e, now),
+			AcceptedAt: now.Wall.UTC(), Launcher: d.Launcher.Name(),
 		}
+		fresh = true
 		return d.record(&rec)
 	})
 	if err != nil {
 		d.refused(req, err)
 		return record{}, err
 	}
-	d.tend(rec)
+	if fresh {
+		d.tend(rec)
+	}
 	return rec, nil
+}
+
+// deadline is the end of e's grace. A writer that gave only a wall time gets the monotonic clock from here on.
+func deadline(e fleet.Entry, now fleet.Instant) fleet.Deadline {
+	if e.Boot.ID == now.Boot {
+		return e.Deadline()
+	}
+	return fleet.DeadlineAfter(now, e.Remaining(now))
 }
 
 // record takes the slot that rec's role needs and makes rec durable, or does neither.

@@ -94,11 +94,13 @@ func accepted(rec record) api.Accepted {
 }
 
 func (d *Daemon) getMembers(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, d.reg.view().roster.Members)
+	return writeJSON(w, http.StatusOK, d.outdated(d.reg.view().roster.Members))
 }
 
 func (d *Daemon) getRoster(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, d.reg.view().roster)
+	roster := d.reg.view().roster
+	roster.Members = d.outdated(roster.Members)
+	return writeJSON(w, http.StatusOK, roster)
 }
 
 func (d *Daemon) getLaunches(w http.ResponseWriter, _ *http.Request) error {
@@ -164,7 +166,7 @@ func (d *Daemon) getMember(w http.ResponseWriter, r *http.Request) error {
 	if rec.launching() || rec.Step == stepFailed {
 		return fleet.Refuse(fleet.CodeNotFound, "%s is no member: its launch is %s", rec.ID, rec.Step)
 	}
-	return writeJSON(w, http.StatusOK, rec.member())
+	return writeJSON(w, http.StatusOK, d.outdated([]fleet.Member{rec.member()})[0])
 }
 
 func (d *Daemon) deleteMember(w http.ResponseWriter, r *http.Request) error {
@@ -193,8 +195,11 @@ func (d *Daemon) stop(ctx context.Context, rec record) error {
 	d.mu.Lock()
 	t := d.tended[rec.ID]
 	d.mu.Unlock()
-	if rec.over() || t == nil {
+	if rec, _ = d.reg.get(rec.ID); rec.over() {
 		return nil
+	}
+	if t == nil {
+		return fmt.Errorf("stop %s: the daemon is ending", rec.ID)
 	}
 	if rec.launching() {
 		t.stop(errStopped)
@@ -350,7 +355,7 @@ func (d *Daemon) getWhoami(w http.ResponseWriter, r *http.Request) error {
 	}
 	return writeJSON(w, http.StatusOK, api.Identity{
 		Member: caller.ID, Role: caller.Role, Slot: caller.Slot, Tree: caller.Tree, Profile: caller.Profile,
-		CharterSHA256: caller.CharterSHA256, May: may,
+		CharterSHA256: d.receipt(r.Context(), *caller), CharterMismatch: caller.CharterMismatch, May: may,
 	})
 }
 

@@ -85,6 +85,11 @@ func (t *tender) run(ctx context.Context) {
 			t.fail(term, err)
 			return
 		}
+		if errors.Is(context.Cause(ctx), errStopped) {
+			// Whoever stopped the launch came too late for that: it is a member by now.
+			t.end(term)
+		}
+		ctx = t.d.ctx
 	} else if err != nil {
 		t.exited(nil) // provably gone
 		return

@@ -105,6 +105,8 @@ type Member struct {
 	// CharterSHA256 is the receipt: the hash of the bytes that the agent was really handed.
 	CharterSHA256   string `json:"charter_sha256"`
 	CharterMismatch bool   `json:"charter_mismatch"`
+	// CharterOutdated says that the role has another charter by now: one changed on disk is for new launches.
+	CharterOutdated bool `json:"charter_outdated"`
 	// ExitCode is set once the agent has ended: its code, or 128 and the signal's number.
 	ExitCode *int      `json:"exit_code"`
 	EndedAt  time.Time `json:"ended_at,omitzero"`

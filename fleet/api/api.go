@@ -74,7 +74,9 @@ type Identity struct {
 	Tree          string     `json:"tree"`
 	Profile       string     `json:"profile"`
 	CharterSHA256 string     `json:"charter_sha256"`
-	May           []string   `json:"may"`
+	// CharterMismatch says that the charter is of a role that the member does not hold.
+	CharterMismatch bool     `json:"charter_mismatch,omitempty"`
+	May             []string `json:"may"`
 }
 
 // Health answers GET /v1/health.

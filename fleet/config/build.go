@@ -108,10 +108,46 @@ func (b *builder) profile(name string, p fileProfile) Profile {
 		out.Command = slices.Clone(out.Command)
 		out.Command[0] = b.abs(out.Command[0])
 	}
+	out.Charter = b.charterWay(key+".charter", p.Charter, out.Command)
 	if p.Ready != "" {
 		out.Ready = b.ready(key+".ready", p.Ready)
 	}
 	return out
+}
+
+// charterWay is how a command that nobody says more about is handed its charter.
+func charterWay(command []string) string {
+	if mentions(command, "{charter}") {
+		return CharterArgument
+	}
+	return CharterFile
+}
+
+// charterWay checks the way that was asked for against the command.
+func (b *builder) charterWay(key, asked string, command []string) string {
+	inCommand := mentions(command, "{charter}")
+	switch asked {
+	case "":
+		return charterWay(command)
+	case CharterFile, CharterEnv:
+		return asked
+	case CharterArgument:
+		if !inCommand {
+			b.fail(key, "the command has no {charter}")
+		}
+	case CharterTyped:
+		if inCommand {
+			b.fail(key, "the command has {charter} too: a charter is handed over once")
+		}
+	default:
+		b.fail(key, "%q is unknown: use argument, file, env or typed", asked)
+	}
+	return asked
+}
+
+// mentions reports whether a part of command holds the placeholder.
+func mentions(command []string, placeholder string) bool {
+	return slices.ContainsFunc(command, func(arg string) bool { return strings.Contains(arg, placeholder) })
 }
 
 func (b *builder) ready(key, s string) Ready {

@@ -57,10 +57,20 @@ type Profile struct {
 	Name    string
 	Agent   string
 	Command []string
+	// Charter is the way by which the agent is handed its charter: one of the ways below.
+	Charter string
 	Ready   Ready
 	// Env names variables of the daemon's environment that the agent gets beside the usual ones, or sets some ("NAME=value").
 	Env []string
 }
+
+// The ways by which an agent is handed its charter. Its file is there whatever the way.
+const (
+	CharterArgument = "argument" // in place of {charter} in the command
+	CharterFile     = "file"     // the agent reads the file
+	CharterEnv      = "env"      // in $FLEETDECK_CHARTER
+	CharterTyped    = "typed"    // typed into the terminal once the agent is ready, the task after it
+)
 
 // Ready says when a launch is listed.
 type Ready struct {
@@ -113,6 +123,7 @@ type fileRole struct {
 type fileProfile struct {
 	Agent   string   `toml:"agent"`
 	Command []string `toml:"command"`
+	Charter string   `toml:"charter"`
 	Ready   string   `toml:"ready"`
 	Env     []string `toml:"env"`
 }
@@ -196,7 +207,7 @@ func (c *Config) addBuiltins() {
 	}
 	if len(c.Profiles) == 0 {
 		for _, a := range agent.OnPath() {
-			c.Profiles[a.Name] = Profile{Name: a.Name, Agent: a.Name, Command: a.Command, Ready: Ready{On: a.Ready}}
+			c.Profiles[a.Name] = Profile{Name: a.Name, Agent: a.Name, Command: a.Command, Charter: charterWay(a.Command), Ready: Ready{On: a.Ready}}
 		}
 	}
 }

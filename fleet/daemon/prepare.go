@@ -53,7 +53,7 @@ func (d *Daemon) prepare(rec record) (launch.Spec, error) {
 	if err != nil {
 		return launch.Spec{}, err
 	}
-	env := d.environment(profile, map[string]string{
+	own := map[string]string{
 		"FLEETDECK_MEMBER":       rec.ID,
 		"FLEETDECK_ROLE":         rec.Role,
 		"FLEETDECK_SLOT":         rec.Slot,
@@ -64,9 +64,21 @@ func (d *Daemon) prepare(rec record) (launch.Spec, error) {
 		"FLEETDECK_TOKEN":        token,
 		"FLEETDECK_EXE":          d.Exe,
 		"PWD":                    rec.Tree,
-	})
+	}
+	if !d.State.Usual {
+		own["FLEETDECK_STATE"] = d.State.Path
+	}
+	if d.Config.Path != "" {
+		own["FLEETDECK_CONFIG"] = d.Config.Path
+	}
+	// The text itself is put in by the child, which takes the receipt of it.
+	mark := newCharterMark()
+	if profile.Charter == config.CharterEnv {
+		own["FLEETDECK_CHARTER"] = mark
+	}
+	env := d.environment(profile, own)
 	argv, err := arguments(profile.Command, map[string]string{
-		"{task}": rec.Task, "{task_file}": taskFile, "{charter}": string(charter), "{charter_file}": charterFile,
+		"{task}": rec.Task, "{task_file}": taskFile, "{charter}": mark, "{charter_file}": charterFile,
 	})
 	if err != nil {
 		return launch.Spec{}, err
@@ -74,10 +86,15 @@ func (d *Daemon) prepare(rec record) (launch.Spec, error) {
 	if argv[0], err = lookPath(argv[0], env); err != nil {
 		return launch.Spec{}, err
 	}
-	return launch.Spec{
+	spec := launch.Spec{
 		ID: rec.ID, Dir: dir, Argv: argv, Env: env, Tree: fleet.Tree{Path: rec.Tree, File: rec.File},
-		CharterFile: charterFile, Cols: termCols, Rows: termRows, Deadline: rec.bootDeadline(), LogLimit: logLimit,
-	}, nil
+		CharterFile: charterFile, CharterMark: mark,
+		Cols: termCols, Rows: termRows, Deadline: rec.bootDeadline(), LogLimit: logLimit,
+	}
+	if profile.Charter == config.CharterTyped {
+		spec.CharterFile, spec.CharterMark = "", "" // the receipt is taken where it is typed
+	}
+	return spec, nil
 }
 
 // arguments fills in the placeholders of command. An argument that is only {task} is left out where there is no task.
@@ -166,22 +183,6 @@ func lookPath(program string, env []string) (string, error) {
 		return "", denied
 	}
 	return "", &exec.Error{Name: program, Err: exec.ErrNotFound}
-}
-
-// charter reads the charter of role.
-func (d *Daemon) charter(role fleet.Role) ([]byte, error) {
-	r, ok := d.Config.Roles[role]
-	if !ok {
-		return nil, fmt.Errorf("role %q is configured no more", role)
-	}
-	if r.Charter == "" {
-		return config.BuiltinCharter(role), nil
-	}
-	data, err := os.ReadFile(r.Charter)
-	if err != nil {
-		return nil, fmt.Errorf("charter of role %s: %w", role, err)
-	}
-	return data, nil
 }
 
 // token is the member's identity. It is made from a secret of the state directory, so that a start that is repeated

@@ -36,6 +36,9 @@ type Spec struct {
 	Tree fleet.Tree `json:"tree"`
 	// CharterFile is the file whose bytes the agent is handed; the child takes their hash as the receipt. It may be empty.
 	CharterFile string `json:"charter_file"`
+	// CharterMark stands in Argv and Env where the charter's text belongs: the child puts it there, out of the very
+	// bytes that the receipt is of. Nothing else may hold it; empty means that the text goes nowhere.
+	CharterMark string `json:"charter_mark,omitempty"`
 	Cols        int    `json:"cols"`
 	Rows        int    `json:"rows"`
 	// Deadline ends the agent, with every process it started, unless [Terminal.Confirm] came before: also while no

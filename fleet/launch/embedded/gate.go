@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"fleetdeck/fleet"
@@ -65,14 +67,9 @@ func gate(dir string, passed func(receipt string) error) (code int, err error) {
 			return launch.ExitGate, fmt.Errorf("%s is not the directory that was admitted: another one took its place", spec.Tree.Path)
 		}
 	}
-	receipt := ""
-	if spec.CharterFile != "" {
-		b, err := os.ReadFile(spec.CharterFile)
-		if err != nil {
-			return launch.ExitGate, fmt.Errorf("read the charter: %w", err)
-		}
-		sum := sha256.Sum256(b)
-		receipt = hex.EncodeToString(sum[:])
+	receipt, err := handCharter(&spec)
+	if err != nil {
+		return launch.ExitGate, err
 	}
 	if err := passed(receipt); err != nil {
 		return launch.ExitGate, fmt.Errorf("tell the holder: %w", err)
@@ -81,10 +78,37 @@ func gate(dir string, passed func(receipt string) error) (code int, err error) {
 	// left in whoever started the holder.
 	signal.Notify(make(chan os.Signal, 1))
 	err = syscall.Exec(spec.Argv[0], spec.Argv, spec.Env)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return launch.ExitNotFound, fmt.Errorf("run %s: command, or the interpreter that it names, not found", spec.Argv[0])
+	case errors.Is(err, syscall.E2BIG):
+		err = fmt.Errorf("%w: hand over charter and task by file", err)
 	}
 	return launch.ExitNotExecutable, fmt.Errorf("run %s: %w", spec.Argv[0], err)
+}
+
+// handCharter reads the charter once, puts its text where the spec asks for it, and gives the receipt of those bytes.
+func handCharter(spec *launch.Spec) (receipt string, err error) {
+	if spec.CharterFile == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(spec.CharterFile)
+	if err != nil {
+		return "", fmt.Errorf("read the charter: %w", err)
+	}
+	for _, list := range [][]string{spec.Argv, spec.Env} {
+		for i, s := range list {
+			if spec.CharterMark == "" || !strings.Contains(s, spec.CharterMark) {
+				continue
+			}
+			if bytes.IndexByte(b, 0) >= 0 {
+				return "", errors.New("the charter holds a NUL byte, which no argument can hold: hand it over by file")
+			}
+			list[i] = strings.ReplaceAll(s, spec.CharterMark, string(b))
+		}
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // fileID names the directory at path, as package fleet writes it.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,11 +25,14 @@ func (b *builder) fail(key, format string, args ...any) {
 	b.errs = append(b.errs, &Error{b.path, b.line(key), key + ": " + fmt.Sprintf(format, args...)})
 }
 
-// line finds the line of the last part of key, where that is unmistakable.
+// line finds the line of the last part of key, where that is unmistakable. In "staff[1].tree" the table is the second
+// [[staff]] of the file.
 func (b *builder) line(key string) int {
 	name := key[strings.LastIndexByte(key, '.')+1:]
-	table, _, _ := strings.Cut(strings.TrimSuffix(key, "."+name), "[")
+	table, index, _ := strings.Cut(strings.TrimSuffix(key, "."+name), "[")
+	skip, _ := strconv.Atoi(strings.TrimSuffix(index, "]"))
 	in := table == key || table == name
+	at := 0 // the table's own line: there is where a key is missing
 	for i, l := range strings.Split(string(b.data), "\n") {
 		l = strings.TrimSpace(l)
 		if h, ok := strings.CutPrefix(l, "["); ok {
@@ -37,13 +41,19 @@ func (b *builder) line(key string) int {
 			if h == key {
 				return i + 1
 			}
+			if in && index != "" {
+				if in = skip == 0; in {
+					at = i + 1
+				}
+				skip--
+			}
 			continue
 		}
 		if lhs, _, ok := strings.Cut(l, "="); ok && in && strings.TrimSpace(lhs) == name {
 			return i + 1
 		}
 	}
-	return 0
+	return at
 }
 
 func (b *builder) build(f file) *Config {
@@ -56,6 +66,7 @@ func (b *builder) build(f file) *Config {
 		Profiles:  map[string]Profile{},
 		Slots:     f.Slots,
 		Staff:     f.Staff,
+		Keeper:    b.keeper(f.Keeper),
 	}
 	for _, p := range f.Roots {
 		c.Roots = append(c.Roots, b.abs(p))
@@ -187,6 +198,7 @@ func (b *builder) checkSlots(c *Config) {
 }
 
 func (b *builder) checkStaff(c *Config) {
+	seen := map[string]bool{}
 	for i := range c.Staff {
 		s := &c.Staff[i]
 		key := fmt.Sprintf("staff[%d]", i)
@@ -194,6 +206,10 @@ func (b *builder) checkStaff(c *Config) {
 			b.fail(key+".tree", "names no tree")
 		}
 		s.Tree = b.abs(s.Tree)
+		if seen[s.Tree] {
+			b.fail(key+".tree", "%s stands twice: a tree has one worker", s.Tree)
+		}
+		seen[s.Tree] = true
 		if s.Role == "" {
 			s.Role = fleet.RoleDev
 		}

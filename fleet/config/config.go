@@ -43,6 +43,7 @@ type Config struct {
 	Profiles map[string]Profile
 	Slots    []Slot
 	Staff    []Staff
+	Keeper   Keeper
 }
 
 // Role is what a member of a role is told, and may ask.
@@ -113,6 +114,7 @@ type file struct {
 	Profiles  map[string]fileProfile `toml:"profiles"`
 	Slots     []Slot                 `toml:"slots"`
 	Staff     []Staff                `toml:"staff"`
+	Keeper    fileKeeper             `toml:"keeper"`
 }
 
 type fileRole struct {
@@ -188,6 +190,7 @@ func Default(cwd string) *Config {
 		Grace: DefaultGrace, LockWait: DefaultLockWait, PruneWait: DefaultPruneWait,
 		Roles:    map[fleet.Role]Role{},
 		Profiles: map[string]Profile{},
+		Keeper:   DefaultKeeper,
 	}
 	if cwd != "" {
 		c.Trees = []string{cwd}

@@ -39,6 +39,8 @@ type Options struct {
 	Log func(format string, args ...any)
 	// Ready, where set, is called once the socket answers.
 	Ready func()
+	// Keeper, where set, keeps the fleet staffed until ctx ends, and says what it does as events.
+	Keeper func(ctx context.Context, say func(level, kind, tree, message string)) error
 }
 
 // Daemon is a running daemon.
@@ -46,7 +48,7 @@ type Daemon struct {
 	Options
 	book    *book.Book
 	reg     *registry
-	pool    *slots.Pool
+	pool    pool
 	events  *events
 	screens *screens
 	since   time.Time
@@ -57,6 +59,7 @@ type Daemon struct {
 	tending sync.WaitGroup
 
 	reports reports
+	keeping keeping
 
 	secretOnce sync.Once
 	secret     []byte
@@ -66,9 +69,26 @@ type Daemon struct {
 	tended map[string]*tender
 }
 
+// pool is the slots as the daemon uses them: a [slots.Pool].
+type pool interface {
+	Reserve(slots.Request) (fleet.Slot, error)
+	Bind(reservation string) error
+	Release(reservation string)
+	Restore(held fleet.Slot) error
+	List() []fleet.Slot
+}
+
 // Run runs a daemon until ctx ends or somebody asks it to shut down. Members go on running after it.
 func Run(ctx context.Context, opts Options) error {
-	d := &Daemon{Options: opts, since: opts.Now().Wall.UTC(), tended: map[string]*tender{}}
+	configured := make([]fleet.Slot, len(opts.Config.Slots))
+	for i, s := range opts.Config.Slots {
+		configured[i] = fleet.Slot{Name: s.Name, Role: s.Role, Profile: s.Profile}
+	}
+	return run(ctx, opts, slots.New(configured, opts.Now))
+}
+
+func run(ctx context.Context, opts Options, slots pool) error {
+	d := &Daemon{Options: opts, pool: slots, since: opts.Now().Wall.UTC(), tended: map[string]*tender{}}
 	d.ctx, d.cancel = context.WithCancelCause(ctx)
 	defer d.cancel(nil)
 
@@ -101,11 +121,6 @@ func Run(ctx context.Context, opts Options) error {
 // restore takes over what an earlier daemon left: slots first, so that none is given away, then a tender for each record that
 // is not over.
 func (d *Daemon) restore() error {
-	configured := make([]fleet.Slot, len(d.Config.Slots))
-	for i, s := range d.Config.Slots {
-		configured[i] = fleet.Slot{Name: s.Name, Role: s.Role, Profile: s.Profile}
-	}
-	d.pool = slots.New(configured, d.Now)
 	view := d.reg.view()
 	adopted := 0
 	for _, rec := range view.records {
@@ -143,6 +158,7 @@ func (d *Daemon) serve(listener net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return d.ctx },
 	}
 	failed := make(chan error, 1)
+	d.startKeeper()
 	go func() { failed <- server.Serve(listener) }()
 	if d.Ready != nil {
 		d.Ready()

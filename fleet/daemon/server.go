@@ -368,7 +368,9 @@ func (d *Daemon) postShutdown(w http.ResponseWriter, r *http.Request) error {
 		return fleet.Refuse(fleet.CodeNotAllowed, "a member may not stop the daemon")
 	}
 	if r.URL.Query().Get("stop_members") == "true" {
+		d.stopKeeper()
 		if err := d.stopAll(r.Context()); err != nil {
+			d.startKeeper()
 			return err
 		}
 	}

@@ -68,7 +68,7 @@ func (s *session) runDaemon(ctx context.Context, log io.Writer) error {
 	}
 	return daemon.Run(ctx, daemon.Options{
 		State: s.dir, Config: s.conf, Launcher: embedded.New(exe), Version: s.build.String(), Exe: exe, Now: process.Now, Log: logf,
-		Ready: func() { logf("listening on %s", s.dir.Socket) },
+		Ready: func() { logf("listening on %s", s.dir.Socket) }, Keeper: s.keepForDaemon(),
 	})
 }
 

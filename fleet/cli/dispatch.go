@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/api"
+	"fleetdeck/fleet/plain"
 	"fleetdeck/fleet/tree"
 )
 
@@ -50,7 +52,7 @@ func (o *orderFlags) order(s *session, path string) (fleet.Order, error) {
 func newDispatchCommand(g *globals) *cobra.Command {
 	var o orderFlags
 	var task, taskFile string
-	var wait bool
+	var wait, queue bool
 	cmd := &cobra.Command{
 		Use: "dispatch TREE", Short: "send an agent into a tree", Args: exactly("TREE"),
 		Long: `dispatch reserves the tree under the admission lock, asks the daemon for an agent, and says what came of it. The daemon
@@ -58,6 +60,9 @@ answers at once; the agent is listed once it is ready, within its boot grace. --
 
 A refusal leaves nothing behind. If nobody can know what became of the request, the reservation stays until its grace runs
 out, and dispatch says so with its own exit code.
+
+With --queue a tree that is taken, or a role whose slots are, is no refusal: the task waits in the queue, and the keeper
+sends it once the tree is free.
 ` + exitHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := g.open()
@@ -71,13 +76,14 @@ out, and dispatch says so with its own exit code.
 			if order.Task, err = readTask(g.in, task, taskFile); err != nil {
 				return err
 			}
-			return runDispatch(cmd.Context(), s, order, wait)
+			return runDispatch(cmd.Context(), s, order, wait, queue)
 		},
 	}
 	o.add(cmd)
 	cmd.Flags().StringVar(&task, "task", "", "what the agent is to do")
 	cmd.Flags().StringVar(&taskFile, "task-file", "", "`file` that says what the agent is to do; - is stdin")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the agent is listed")
+	cmd.Flags().BoolVar(&queue, "queue", false, "if the tree is taken, put the task into the queue")
 	cmd.MarkFlagsMutuallyExclusive("task", "task-file")
 	return cmd
 }
@@ -102,7 +108,7 @@ func readTask(stdin io.Reader, task, file string) (string, error) {
 	return string(data), nil
 }
 
-func runDispatch(ctx context.Context, s *session, order fleet.Order, wait bool) error {
+func runDispatch(ctx context.Context, s *session, order fleet.Order, wait, queue bool) error {
 	d := s.dispatcher("fleetdeck dispatch")
 	d.Progress = func(msg string) {
 		if !s.quiet {
@@ -110,6 +116,13 @@ func runDispatch(ctx context.Context, s *session, order fleet.Order, wait bool) 
 		}
 	}
 	out, err := d.Dispatch(ctx, order)
+	if r := fleet.RefusalOf(err); r != nil && queueable(r.Code) {
+		if queue {
+			return queueRefused(ctx, s, order, out)
+		}
+		r.Hint = strings.TrimPrefix(r.Hint+"; or let it wait for the tree with --queue", "; or ")
+		out.Hint = r.Hint
+	}
 	if err == nil && wait {
 		out, err = d.Wait(ctx, out)
 	}
@@ -127,6 +140,30 @@ func runDispatch(ctx context.Context, s *session, order fleet.Order, wait bool) 
 		what = "listed"
 	}
 	s.say("%s: member %s (%s on %s) in %s", what, out.Member, out.Role, out.Profile, shorten(out.Tree))
+	return nil
+}
+
+// queueable reports whether what was refused may be accepted once somebody else is through.
+func queueable(code fleet.Code) bool {
+	return code == fleet.CodeTreeReserved || code == fleet.CodeTreeOccupied || code == fleet.CodeSlotUnavailable
+}
+
+// queueRefused puts a refused order into the queue instead.
+func queueRefused(ctx context.Context, s *session, order fleet.Order, out fleet.Outcome) error {
+	task, before, err := s.enqueue(ctx, order)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.printJSON(struct {
+			fleet.Outcome
+			Queued string `json:"queued"`
+		}{out, task.ID})
+	}
+	if !s.quiet {
+		fmt.Fprintf(s.err, "fleetdeck: refused for now: %s\n", plain.Clean(out.Message, 500))
+	}
+	s.sayQueued(ctx, task, before)
 	return nil
 }
 

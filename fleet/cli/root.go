@@ -106,7 +106,8 @@ prints the status.
 	}
 	add("fleet", newUpCommand(g), newDownCommand(g), newStatusCommand(g), newTreesCommand(g), newMembersCommand(g),
 		newSlotsCommand(g), newReservationsCommand(g), newEventsCommand(g), newDemoCommand(g))
-	add("dispatch", newDispatchCommand(g), newReserveCommand(g), newReleaseCommand(g), newPruneCommand(g), newLockCommand(g))
+	add("dispatch", newDispatchCommand(g), newReserveCommand(g), newReleaseCommand(g), newPruneCommand(g), newLockCommand(g),
+		newKeepCommand(g), newQueueCommand(g))
 	add("member", newAttachCommand(g), newScreenCommand(g), newSendCommand(g), newLogsCommand(g), newStopCommand(g),
 		newReportCommand(g), newWhoamiCommand(g))
 	add("setup", newInitCommand(g), newDoctorCommand(g), newRepairCommand(g), newVersionCommand(g))

@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/keeper"
+	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/tree"
+)
+
+func newQueueCommand(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "queue", Short: "tasks that wait until their tree is free", Args: noArgs,
+		Long: `queue keeps tasks for trees that are not free yet. The keeper sends the first of each tree once that is free; a task leaves
+the queue when the daemon has accepted it. Without a command it lists them.
+` + exitHelp,
+		RunE: func(*cobra.Command, []string) error { return runQueueList(g) },
+	}
+	cmd.AddCommand(newQueueAddCommand(g), newQueueRemoveCommand(g), &cobra.Command{
+		Use: "ls", Aliases: []string{"list"}, Short: "the tasks in their order", Args: noArgs,
+		Long: "ls lists the tasks in their order. It takes no lock.\n" + exitHelp,
+		RunE: func(*cobra.Command, []string) error { return runQueueList(g) },
+	})
+	return cmd
+}
+
+func newQueueAddCommand(g *globals) *cobra.Command {
+	var o orderFlags
+	var task, taskFile string
+	cmd := &cobra.Command{
+		Use: "add TREE", Short: "put a task at the end", Args: exactly("TREE"),
+		Long: "add puts a task at the end of the queue and prints its id.\n" + exitHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			order, err := o.order(s, args[0])
+			if err != nil {
+				return err
+			}
+			if order.Task, err = readTask(g.in, task, taskFile); err != nil {
+				return err
+			}
+			added, before, err := s.enqueue(cmd.Context(), order)
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return g.printJSON(rowOfTask(added))
+			}
+			fmt.Fprintln(g.out, added.ID)
+			s.sayQueued(cmd.Context(), added, before)
+			return nil
+		},
+	}
+	o.add(cmd)
+	cmd.Flags().StringVar(&task, "task", "", "what the agent is to do")
+	cmd.Flags().StringVar(&taskFile, "task-file", "", "`file` that says what the agent is to do; - is stdin")
+	cmd.MarkFlagsMutuallyExclusive("task", "task-file")
+	return cmd
+}
+
+// enqueue puts order into the queue. What could never be sent is refused at once.
+func (s *session) enqueue(ctx context.Context, order fleet.Order) (added keeper.Task, before int, err error) {
+	t, err := tree.Resolve(ctx, order.Tree, order.NoGit)
+	if err != nil {
+		return added, 0, err
+	}
+	if _, ok := s.conf.Profiles[order.Profile]; !ok {
+		return added, 0, fleet.Refuse(fleet.CodeProfileUnknown, "profile %q is not configured", order.Profile).
+			WithHint("there are: %s", strings.Join(s.conf.ProfileNames(), ", "))
+	}
+	if _, ok := s.conf.Roles[order.Role]; !ok {
+		return added, 0, fleet.Refuse(fleet.CodeRoleUnknown, "role %q is not configured", order.Role).
+			WithHint("there are: %s", strings.Join(s.conf.RoleNames(), ", "))
+	}
+	queue, err := keeper.OpenQueue(s.dir.Path)
+	if err != nil {
+		return added, 0, err
+	}
+	return queue.Add(ctx, keeper.Task{
+		Tree: t.Path, Role: order.Role, Profile: order.Profile, Task: order.Task, Grace: order.Grace, NoGit: order.NoGit,
+	}, process.Now())
+}
+
+// sayQueued tells a person on stderr, beside what scripts read.
+func (s *session) sayQueued(ctx context.Context, t keeper.Task, before int) {
+	if s.quiet {
+		return
+	}
+	fmt.Fprintf(s.err, "fleetdeck: queued for %s as %s, %d before it\n", shorten(t.Tree), t.ID, before)
+	if s.keptByNobody(ctx) {
+		fmt.Fprintln(s.err, "fleetdeck: hint: nobody works it off until 'fleetdeck up' or 'fleetdeck keep' runs")
+	}
+}
+
+// taskRow is one line of `queue ls --json`.
+type taskRow struct {
+	ID      string     `json:"id"`
+	Tree    string     `json:"tree"`
+	Role    fleet.Role `json:"role"`
+	Profile string     `json:"profile"`
+	Task    string     `json:"task"`
+	// State is "queued", "sent" (its outcome is not known yet) or "given_up".
+	State       string    `json:"state"`
+	AddedAt     time.Time `json:"added_at"`
+	Reservation string    `json:"reservation"`
+	Error       string    `json:"error"`
+}
+
+func rowOfTask(t keeper.Task) taskRow {
+	row := taskRow{
+		ID: t.ID, Tree: t.Tree, Role: t.Role, Profile: t.Profile, Task: t.Task, State: "queued", AddedAt: t.AddedAt,
+		Reservation: t.Reservation, Error: t.Error,
+	}
+	switch {
+	case t.GivenUp:
+		row.State = "given_up"
+	case t.Reservation != "":
+		row.State = "sent"
+	}
+	return row
+}
+
+func runQueueList(g *globals) error {
+	s, err := g.open()
+	if err != nil {
+		return err
+	}
+	queue, err := keeper.OpenQueue(s.dir.Path)
+	if err != nil {
+		return err
+	}
+	tasks, err := queue.List()
+	if err != nil {
+		return err
+	}
+	rows := make([]taskRow, len(tasks))
+	for i, t := range tasks {
+		rows[i] = rowOfTask(t)
+	}
+	if g.json {
+		return g.printJSON(rows)
+	}
+	now := time.Now()
+	t := newTable(g.out, "ID", "TREE", "ROLE", "PROFILE", "STATE", "AGE", "TASK", "ERROR")
+	for _, r := range rows {
+		task := []rune(r.Task)
+		if len(task) > 60 {
+			task = append(task[:59], '…')
+		}
+		t.row(r.ID, shorten(r.Tree), r.Role, r.Profile, r.State, age(r.AddedAt, now), string(task), r.Error)
+	}
+	return t.flush()
+}
+
+func newQueueRemoveCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "rm ID", Aliases: []string{"remove"}, Short: "take a task out", Args: exactly("ID"),
+		Long: `rm takes a task out of the queue. It is named by its id, or the end of it (four letters or more). One that is being sent at this
+moment may be started all the same: rm says so.
+` + exitHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			queue, err := keeper.OpenQueue(s.dir.Path)
+			if err != nil {
+				return err
+			}
+			id, err := findTask(queue, args[0])
+			if err != nil {
+				return err
+			}
+			t, err := queue.Remove(cmd.Context(), id)
+			if errors.Is(err, keeper.ErrNoTask) {
+				return &notFoundError{fmt.Sprintf("task %s is gone already", id), "see 'fleetdeck members'"}
+			}
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return g.printJSON(rowOfTask(t))
+			}
+			g.say("removed: %s of %s", t.ID, shorten(t.Tree))
+			if t.Reservation != "" {
+				g.say("it was being sent under reservation %s: see 'fleetdeck trees' for whether it was started", t.Reservation)
+			}
+			return nil
+		},
+	}
+}
+
+// findTask finds the id that name is, or is the end of.
+func findTask(queue *keeper.Queue, name string) (string, error) {
+	tasks, err := queue.List()
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, t := range tasks {
+		switch {
+		case t.ID == name:
+			return t.ID, nil
+		case len(name) >= 4 && strings.HasSuffix(t.ID, strings.ToUpper(name)):
+			found = append(found, t.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", &notFoundError{fmt.Sprintf("no task %s in the queue", name), "see 'fleetdeck queue ls'"}
+	case 1:
+		return found[0], nil
+	}
+	return "", usagef("%s is the end of %d tasks: %s", name, len(found), strings.Join(found, ", "))
+}

@@ -263,6 +263,7 @@ func (t *tender) list(status launch.Status) error {
 		if err := t.d.pool.Bind(rec.Reservation); err != nil {
 			// It should be impossible: the slot was reserved before the launch. It is recorded for what it is.
 			role, slot, mismatch = fleet.RoleDev, "", true
+			t.d.pool.Release(rec.Reservation)
 			t.d.alarm("charter_mismatch", rec, "WARN: slot %s could not be bound for terminal %s, which runs on the charter of %s: it is listed as dev: %v",
 				rec.Slot, rec.terminal(), rec.Role, err)
 		}

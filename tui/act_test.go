@@ -40,7 +40,7 @@ func TestActShowsWhomItWaitsForAndEscCancelsIt(t *testing.T) {
 		if l.m.assumed[home+"/src/docs"] != nil {
 			t.Error("a refused dispatch is still assumed")
 		}
-		l.press("4")
+		l.press("5")
 		l.wants("cancelled: refused")
 	})
 }
@@ -156,7 +156,7 @@ func TestRefusalSaysWhyAndStaysUntilAKey(t *testing.T) {
 			t.Error("a refused dispatch is still assumed")
 		}
 		l.press("k")
-		l.press("4")
+		l.press("5")
 		l.wants("refused: ~/src/docs is reserved")
 		l.press("1")
 		if len(l.m.notices) != 0 {
@@ -192,7 +192,7 @@ func TestNothingDestructiveHappensWithoutYes(t *testing.T) {
 	}{
 		{"stop", []string{"X"}, "stop 01JEABCD0001", "Stop this member?"},
 		{"stop from the roster", []string{"2", "j", "X"}, "stop 01JEABCD0002", "member 01JEABCD0002"},
-		{"release", []string{"3", "R"}, "release /home/kim/src/search r5-01JEZZ", "by fleetdeck dispatch (pid 4242 on kite)"},
+		{"release", []string{"4", "R"}, "release /home/kim/src/search r5-01JEZZ", "by fleetdeck dispatch (pid 4242 on kite)"},
 		{"release from the tree", []string{"G", "R"}, "release /home/kim/src/web r6-01JEZZ", "python3 dispatch.py"},
 		{"prune", []string{"P"}, "prune", "Prune 1 reservation?"},
 	}

@@ -60,6 +60,10 @@ func (m *Model) command(msg tea.KeyPressMsg) tea.Cmd {
 		m.show(viewTrees)
 	case is(k.Members):
 		m.show(viewMembers)
+	case is(k.Slots):
+		m.show(viewSlots)
+	case is(k.GoTo):
+		return m.goTo()
 	case is(k.Reservations):
 		m.show(viewReservations)
 	case is(k.Events):
@@ -141,6 +145,8 @@ func (m *Model) list() lister {
 	switch m.listed() {
 	case viewMembers:
 		return &m.members
+	case viewSlots:
+		return &m.slots
 	case viewReservations:
 		return &m.entries
 	case viewEvents:
@@ -244,6 +250,10 @@ func (m *Model) selectedTree() string {
 		if x, ok := m.members.current(); ok {
 			return x.Tree
 		}
+	case viewSlots:
+		if s, ok := m.slots.current(); ok {
+			return s.Tree
+		}
 	case viewReservations:
 		if r, ok := m.entries.current(); ok {
 			return r.Tree
@@ -266,6 +276,10 @@ func (m *Model) selectedMember() *fleet.Member {
 	case viewMembers:
 		x, _ := m.members.current()
 		return x
+	case viewSlots:
+		if s, ok := m.slots.current(); ok {
+			return m.ix.member[s.Member]
+		}
 	case viewTrees:
 		if t, ok := m.trees.current(); ok {
 			return m.ix.member[t.Member]

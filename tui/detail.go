@@ -23,6 +23,10 @@ func (m *Model) detailPane(r rect) []string {
 		if x, ok := m.members.current(); ok {
 			return show(m.memberTitle(x), func(w, h int) []string { return m.memberDetail(x, w, h) })
 		}
+	case viewSlots:
+		if s, ok := m.slots.current(); ok {
+			return show(clean(s.Name), func(w, h int) []string { return m.scrolled(m.slotDetail(s, w), h) })
+		}
 	case viewReservations:
 		if e, ok := m.entries.current(); ok {
 			return show(clean(filepath.Base(e.Tree)), func(w, h int) []string {

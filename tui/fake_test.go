@@ -172,6 +172,11 @@ func example(now fleet.Instant) fleet.Snapshot {
 		Launches: []fleet.Launch{
 			{ID: "l5", Tree: home + "/src/search", Role: "dev", Profile: "claude", Step: "booting", Pid: 4801, AcceptedAt: ago(18 * time.Second), Reservation: "r5", Deadline: in(72 * time.Second)},
 		},
+		Slots: []fleet.Slot{
+			{Name: "architect-1", Role: "architect", Profile: "codex", State: fleet.SlotBound, Member: "01JEABCD0003", Reservation: "r3", Tree: home + "/src/fleet-core", Since: ago(3 * time.Hour)},
+			{Name: "architect-2", Role: "architect", Profile: "codex", State: fleet.SlotFree},
+			{Name: "dev-1", Role: "dev", Profile: "claude", State: fleet.SlotReserved, Member: "l5", Reservation: "r5", Tree: home + "/src/search", Since: ago(18 * time.Second)},
+		},
 		Reservations: []fleet.ReservationRow{
 			{Tree: home + "/src/search", ID: "r5-01JEZZ", Role: "dev", Profile: "claude", ReservedAt: ago(18 * time.Second), ExpiresAt: now.Wall.Add(72 * time.Second), Verdict: fleet.VerdictPending, Dispatcher: fleet.Dispatcher{Pid: 4242, Host: "kite", Program: "fleetdeck dispatch"}, Deadline: in(72 * time.Second)},
 			{Tree: home + "/src/web", ID: "r6-01JEZZ", Role: "dev", Profile: "shell", ReservedAt: ago(63 * time.Second), ExpiresAt: now.Wall.Add(27 * time.Second), Verdict: fleet.VerdictPending, Dispatcher: fleet.Dispatcher{Pid: 5151, Host: "kite", Program: "python3 dispatch.py"}, Deadline: in(27 * time.Second)},

@@ -49,7 +49,7 @@ var dialogs = []struct {
 	{"help", func(m *Model) { typed(m, "?") }},
 	{"stop", func(m *Model) { typed(m, "X") }},
 	{"message", func(m *Model) { typed(m, "j", "m", "y", "e", "s") }},
-	{"release", func(m *Model) { typed(m, "3", "R") }},
+	{"release", func(m *Model) { typed(m, "4", "R") }},
 	{"spawn", func(m *Model) { typed(m, "j", "j", "s", "F", "i", "x", "alt+enter", "i", "t") }},
 	{"spawn-tree", func(m *Model) { typed(m, "s", "o") }},
 	{"spawn-role", func(m *Model) { typed(m, "j", "j", "s", "shift+tab", "shift+tab", "right") }},
@@ -68,8 +68,10 @@ var dialogs = []struct {
 	}},
 	{"filter", func(m *Model) { typed(m, "/", "m", "a", "i", "n") }},
 	{"members", func(m *Model) { typed(m, "2") }},
-	{"reservations", func(m *Model) { typed(m, "3") }},
-	{"events", func(m *Model) { typed(m, "4") }},
+	{"slots", func(m *Model) { typed(m, "3") }},
+	{"slot-reserved", func(m *Model) { typed(m, "3", "G") }},
+	{"reservations", func(m *Model) { typed(m, "4") }},
+	{"events", func(m *Model) { typed(m, "5") }},
 	{"reserved", func(m *Model) { typed(m, "G", "k") }},
 	{"trouble", func(m *Model) {
 		s := example(instant(0))

@@ -26,7 +26,7 @@ func (m *Model) header(w, h int) []string {
 	truth := m.truth()
 	counts := m.counts(w - 2)
 	if width(tabs)+width(truth)+4 <= w {
-		return []string{spread(tabs, truth+" ", w), fit(" "+counts, w)}
+		return []string{spread(tabs, truth+" ", w), spread(" "+counts, m.slotStrip(w-width(counts)-6)+" ", w)}
 	}
 	counts = m.counts(w - width(truth) - 4)
 	return []string{fit(tabs, w), spread(" "+truth, counts+" ", w)}
@@ -34,12 +34,12 @@ func (m *Model) header(w, h int) []string {
 
 func (m *Model) tabs(w int) string {
 	b := m.brand.of(" fleetdeck")
-	for i, k := range []key.Binding{m.keys.Trees, m.keys.Members, m.keys.Reservations, m.keys.Events} {
+	for i, k := range []key.Binding{m.keys.Trees, m.keys.Members, m.keys.Slots, m.keys.Reservations, m.keys.Events} {
 		s := k.Help().Key + " " + k.Help().Desc
 		switch {
 		case view(i) == m.view:
 			b += "  " + m.tab.of(s)
-		case w >= 64:
+		case w >= 78:
 			b += "  " + m.faint.of(s)
 		}
 	}
@@ -240,6 +240,9 @@ func (m *Model) context() []key.Binding {
 		out = append(out, bind("enter", "go to its tree", "enter"))
 	case m.selectedMember() != nil && !m.opts.ReadOnly:
 		out = append(out, k.Attach, k.Message, k.Stop)
+	}
+	if m.listed() != viewReservations && m.listed() != viewEvents && m.selectedMember() != nil {
+		out = append(out, m.goesTo())
 	}
 	if m.listed() == viewReservations || m.ix.entry[m.selectedTree()] != nil {
 		out = append(out, k.Release)

@@ -36,6 +36,7 @@ type index struct {
 	trees        []*fleet.TreeRow
 	members      []*fleet.Member
 	reservations []*fleet.ReservationRow
+	slots        []*fleet.Slot
 
 	free, reserved, occupied, foreign int
 	alive, waiting, mismatched        int
@@ -69,6 +70,9 @@ func newIndex(s fleet.Snapshot) index {
 			return 1
 		}
 		return cmp.Or(cmp.Compare(a.Tree, b.Tree), cmp.Compare(a.ID, b.ID))
+	})
+	ix.slots = sorted(s.Slots, func(a, b *fleet.Slot) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Profile, b.Profile), cmp.Compare(a.Name, b.Name))
 	})
 	ix.root = commonRoot(ix.trees)
 	for _, t := range ix.trees {
@@ -161,6 +165,10 @@ func memberText(m *fleet.Member) string {
 
 func reservationText(r *fleet.ReservationRow) string {
 	return strings.Join([]string{r.Tree, string(r.Verdict), r.Role, r.Profile, r.Slot, r.ID, r.Dispatcher.Program, r.Dispatcher.Host}, " ")
+}
+
+func slotText(s *fleet.Slot) string {
+	return strings.Join([]string{s.Name, s.State, s.Role, s.Profile, s.Member, s.Tree}, " ")
 }
 
 // deed is a line of the event list: an event of the fleet, or something that this console did or was told.

@@ -12,7 +12,7 @@ import (
 type keymap struct {
 	Up, Down, Top, Bottom, HalfUp, HalfDown, PageUp, PageDown key.Binding
 	NextPane, PrevPane                                        key.Binding
-	Trees, Members, Reservations, Events                      key.Binding
+	Trees, Members, Slots, Reservations, Events, GoTo         key.Binding
 
 	Filter, Spawn, Attach, Message, Prune, Release, Stop key.Binding
 	Help, Back, Refresh, Suspend, Quit, ForceQuit        key.Binding
@@ -38,8 +38,10 @@ func newKeymap() keymap {
 
 		Trees:        bind("1", "trees", "1"),
 		Members:      bind("2", "members", "2"),
-		Reservations: bind("3", "reservations", "3"),
-		Events:       bind("4", "events", "4"),
+		Slots:        bind("3", "slots", "3"),
+		Reservations: bind("4", "reservations", "4"),
+		Events:       bind("5", "events", "5"),
+		GoTo:         bind("o", "go to its slot, member or tree", "o"),
 
 		Filter:  bind("/", "filter", "/"),
 		Spawn:   bind("s", "spawn", "s"),
@@ -73,7 +75,7 @@ type keyGroup struct {
 func (k *keymap) groups() []keyGroup {
 	return []keyGroup{
 		{"Move", []key.Binding{k.Up, k.Down, k.Top, k.Bottom, k.HalfUp, k.HalfDown, k.PageUp, k.PageDown, k.NextPane, k.PrevPane}},
-		{"See", []key.Binding{k.Trees, k.Members, k.Reservations, k.Events, k.Filter, k.Refresh, k.Help}},
+		{"See", []key.Binding{k.Trees, k.Members, k.Slots, k.Reservations, k.Events, k.GoTo, k.Filter, k.Refresh, k.Help}},
 		{"Act", []key.Binding{k.Spawn, k.Attach, k.Message, k.Prune, k.Release, k.Stop}},
 		{"Leave", []key.Binding{k.Back, k.Quit, k.ForceQuit, k.Suspend}},
 	}

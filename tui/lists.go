@@ -12,6 +12,8 @@ func (m *Model) listPane(r rect) []string {
 	switch m.view {
 	case viewMembers:
 		return m.membersPane(r)
+	case viewSlots:
+		return m.slotsPane(r)
 	case viewReservations:
 		return m.entriesPane(r, paneList)
 	case viewEvents:

@@ -29,6 +29,7 @@ type view int
 const (
 	viewTrees view = iota
 	viewMembers
+	viewSlots
 	viewReservations
 	viewEvents
 )
@@ -61,6 +62,7 @@ type Model struct {
 	ix      index
 	trees   roll[*fleet.TreeRow]
 	members roll[*fleet.Member]
+	slots   roll[*fleet.Slot]
 	entries roll[*fleet.ReservationRow]
 	events  roll[*deed]
 	detail  scroller
@@ -103,6 +105,7 @@ func New(f Fleet, opts Options) *Model {
 	}
 	m.trees.key, m.trees.text = func(t *fleet.TreeRow) string { return t.Tree }, m.treeText
 	m.members.key, m.members.text = func(x *fleet.Member) string { return x.ID }, memberText
+	m.slots.key, m.slots.text = func(s *fleet.Slot) string { return s.Name }, slotText
 	m.entries.key, m.entries.text = func(r *fleet.ReservationRow) string { return r.Tree + "\x00" + r.ID }, reservationText
 	m.events.key, m.events.text = (*deed).key, (*deed).text
 	m.events.follow = true

@@ -96,6 +96,7 @@ func (m *Model) gotSnapshot(msg snapshotMsg) tea.Cmd {
 	m.confirm()
 	m.trees.set(m.ix.trees)
 	m.members.set(m.ix.members)
+	m.slots.set(m.ix.slots)
 	m.entries.set(m.ix.reservations)
 	m.events.set(deeds(m.ix.Events, m.own))
 	next := pause

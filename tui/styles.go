@@ -116,6 +116,19 @@ func (s *styles) member(st fleet.State) look {
 	return look{"?", cut(string(st), 9), s.faint}
 }
 
+// slot is the look of a slot.
+func (s *styles) slot(state string) look {
+	switch state {
+	case fleet.SlotFree:
+		return look{"○", "free", s.free}
+	case fleet.SlotReserved:
+		return look{"◐", "reserved", s.reserved}
+	case fleet.SlotBound:
+		return look{"●", "bound", s.occupied}
+	}
+	return look{"?", cut(state, 8), s.faint}
+}
+
 // verdict is the look of a reservation.
 func (s *styles) verdict(v fleet.Verdict) look {
 	switch v {

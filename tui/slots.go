@@ -1,0 +1,188 @@
+package tui
+
+import (
+	"fmt"
+	"path"
+
+	"charm.land/bubbles/v2/key"
+	tea "charm.land/bubbletea/v2"
+
+	"fleetdeck/fleet"
+)
+
+var slotColumns = []column{
+	{title: "SLOT", w: 12, grow: 2, most: 32},
+	{title: "STATE", w: 8},
+	{title: "LEFT", w: 6, from: 48},
+	{title: "ROLE", w: 9, from: 84},
+	{title: "PROFILE", w: 9, from: 96},
+	{title: "TREE", w: 10, grow: 3, most: 60, from: 58},
+	{title: "MEMBER", w: 10, grow: 1, most: 28},
+}
+
+func (m *Model) slotsPane(r rect) []string {
+	focused := m.pane == paneList
+	title, note := m.listTitle("Slots", &m.slots, focused)
+	return m.boxed(r, focused, title, note, func(w, h int) []string {
+		if len(m.slots.shown) == 0 {
+			return m.empty(w, "no slot is configured", "a [[slots]] entry limits how many members a role may have", m.slots.query)
+		}
+		return table(m, &m.slots, w, h, slotColumns, func(s *fleet.Slot, selected bool, ws []int) string {
+			l := m.slot(s.State)
+			left := ""
+			if x := m.launchOf(s); x != nil {
+				m.counting = true
+				left = countdown(x.Deadline.Remaining(m.now))
+			}
+			return m.row(selected, focused && m.dialog == nil, l, present(ws, []rowCell{
+				{cell(s.Name, ws[0]), ""},
+				{cell(l.word, ws[1]), l.paint},
+				{cell(left, ws[2]), l.paint},
+				{cell(s.Role, ws[3]), ""},
+				{cell(s.Profile, ws[4]), m.faint},
+				{tail(m.inList(s.Tree), ws[5]), ""},
+				{tail(s.Member, ws[6]), m.faint},
+			}), w)
+		})
+	})
+}
+
+// launchOf is the launch that a slot is reserved for, or nil.
+func (m *Model) launchOf(s *fleet.Slot) *fleet.Launch {
+	if s.State != fleet.SlotReserved {
+		return nil
+	}
+	return m.ix.launch[s.Member]
+}
+
+// slotDetail is a slot with who fills it, and what will free it.
+func (m *Model) slotDetail(s *fleet.Slot, w int) []string {
+	l := m.slot(s.State)
+	out := []string{" " + l.String(), ""}
+	out = append(out, m.fact("for", s.Role+" on "+s.Profile, w))
+	if s.State == fleet.SlotFree {
+		return append(out, "", " "+cut("The next "+s.Role+" on "+s.Profile+" takes it.", w-2))
+	}
+	out = append(out, m.fact("tree", fleet.ShortPath(s.Tree, m.opts.Home), w), m.fact("member", s.Member, w))
+	if !s.Since.IsZero() {
+		out = append(out, m.fact("since", s.Since.Local().Format("15:04:05")+" · "+m.since(s.Since), w))
+	}
+	out = append(out, m.fact("id", s.Reservation, w), "")
+	if x := m.launchOf(s); x != nil {
+		m.counting = true
+		left := x.Deadline.Remaining(m.now)
+		out = append(out, " "+m.gauge(left, x.Deadline.Wall.Sub(x.AcceptedAt), w-2),
+			" "+cut("Bound once its launch is listed, free if it is not, in "+countdown(left)+".", w-2))
+	} else {
+		out = append(out, " "+cut("Free once its member has ended.", w-2), "",
+			" "+m.key.of(m.keys.GoTo.Help().Key)+" goes to its member")
+	}
+	return append(out, m.lately(s.Tree, w)...)
+}
+
+// slotStrip is the slots in one line: each by name where there is room, or else how many are in each state.
+func (m *Model) slotStrip(w int) string {
+	if len(m.ix.Slots) == 0 {
+		return ""
+	}
+	var names, numbers string
+	states := map[string]int{}
+	for _, s := range m.ix.slots {
+		states[s.State]++
+	}
+	for _, s := range m.ix.slots {
+		l := m.slot(s.State)
+		word := cut(s.Name, 20)
+		if s.Tree != "" {
+			word += "→" + cut(path.Base(s.Tree), 16)
+		}
+		if x := m.launchOf(s); x != nil {
+			m.counting = true
+			word += " " + countdown(x.Deadline.Remaining(m.now))
+		}
+		names += "  " + l.paint.of(l.glyph+" "+word)
+		if width(names) > w {
+			break // by name they do not fit, however many follow
+		}
+	}
+	title := m.faint.of("slots")
+	if width(title)+width(names) <= w {
+		return title + names
+	}
+	for _, state := range []string{fleet.SlotBound, fleet.SlotReserved, fleet.SlotFree} {
+		l := m.slot(state)
+		numbers += "  " + l.paint.of(fmt.Sprintf("%s %d %s", l.glyph, states[state], l.word))
+	}
+	if width(title)+width(numbers) <= w {
+		return title + numbers
+	}
+	return ""
+}
+
+// goTo turns to what the selected row belongs to: from a slot to its member, from a member to its slot, or else to its tree.
+func (m *Model) goTo() tea.Cmd {
+	switch m.listed() {
+	case viewSlots:
+		s, ok := m.slots.current()
+		if !ok || s.State == fleet.SlotFree {
+			return m.say(levelInfo, "nobody holds this slot", "")
+		}
+		if m.ix.member[s.Member] == nil {
+			return m.jump(viewTrees, &m.trees, s.Tree)
+		}
+		return m.jump(viewMembers, &m.members, s.Member)
+	case viewMembers:
+		x, ok := m.members.current()
+		if !ok {
+			return nil
+		}
+		if x.Slot != "" && x.Alive() {
+			return m.jump(viewSlots, &m.slots, x.Slot)
+		}
+		return m.jump(viewTrees, &m.trees, x.Tree)
+	case viewTrees:
+		x := m.selectedMember()
+		if x == nil {
+			return m.say(levelInfo, "nobody is in this tree", "")
+		}
+		return m.jump(viewMembers, &m.members, x.ID)
+	}
+	if tree := m.selectedTree(); tree != "" {
+		return m.jump(viewTrees, &m.trees, tree)
+	}
+	return nil
+}
+
+// jumper is a list in which a row can be found by its name.
+type jumper interface {
+	lister
+	goTo(id string) bool
+}
+
+// jump shows a view with the row named id selected. A filter that hides the row goes.
+func (m *Model) jump(v view, list jumper, id string) tea.Cmd {
+	m.show(v)
+	m.pane = paneList
+	if list.goTo(id) {
+		return nil
+	}
+	list.filter("")
+	if !list.goTo(id) {
+		return m.say(levelWarn, cut(m.short(id), 60)+" is not in the list", "")
+	}
+	return nil
+}
+
+// goesTo is the hint for goTo.
+func (m *Model) goesTo() key.Binding {
+	what := "go to its tree"
+	switch m.listed() {
+	case viewSlots, viewTrees:
+		what = "go to its member"
+	case viewMembers:
+		if x, ok := m.members.current(); ok && x.Slot != "" && x.Alive() {
+			what = "go to its slot"
+		}
+	}
+	return bind(m.keys.GoTo.Help().Key, what, m.keys.GoTo.Keys()...)
+}

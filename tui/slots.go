@@ -85,7 +85,7 @@ func (m *Model) slotStrip(w int) string {
 	if len(m.ix.Slots) == 0 {
 		return ""
 	}
-	var names, numbers string
+	var names, numbers, glyphs string
 	states := map[string]int{}
 	for _, s := range m.ix.slots {
 		states[s.State]++
@@ -112,9 +112,12 @@ func (m *Model) slotStrip(w int) string {
 	for _, state := range []string{fleet.SlotBound, fleet.SlotReserved, fleet.SlotFree} {
 		l := m.slot(state)
 		numbers += "  " + l.paint.of(fmt.Sprintf("%s %d %s", l.glyph, states[state], l.word))
+		glyphs += "  " + l.paint.of(fmt.Sprintf("%s %d", l.glyph, states[state]))
 	}
-	if width(title)+width(numbers) <= w {
-		return title + numbers
+	for _, s := range []string{numbers, glyphs} {
+		if width(title)+width(s) <= w {
+			return title + s
+		}
 	}
 	return ""
 }

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -71,42 +72,65 @@ func inEach(t *testing.T, test func(t *testing.T, r *rig, l language)) {
 
 var block = regexp.MustCompile("(?ms)^```\\w+ (\\S+)\n(.*?)^```$")
 
-// snippet writes l's program into the rig, once, and gives what runs it.
+// page gives the programs of the page by file name, and for Java's what the compiler makes of them.
+var page = sync.OnceValues(func() (map[string][]byte, error) {
+	text, err := os.ReadFile("../../docs/interop.md")
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, m := range block.FindAllSubmatch(text, -1) {
+		files[string(m[1])] = m[2]
+	}
+	dir, err := os.MkdirTemp("", "fdjava")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	for name, source := range files {
+		path := filepath.Join(dir, name)
+		if filepath.Ext(name) != ".java" || exec.Command("javac", "-version").Run() != nil {
+			continue
+		}
+		if err := os.WriteFile(path, source, 0o644); err != nil {
+			return nil, err
+		}
+		if out, err := exec.Command("javac", "-Xlint:none", "-d", dir, path).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("javac %s: %w: %s", name, err, out)
+		}
+	}
+	classes, _ := filepath.Glob(filepath.Join(dir, "*.class"))
+	for _, path := range classes {
+		if files[filepath.Base(path)], err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+})
+
+// snippet writes the programs of the page into the rig and gives what runs l's.
 func (r *rig) snippet(l language) []string {
 	r.t.Helper()
-	dir := filepath.Join(r.dir, "snippets")
-	path := filepath.Join(dir, l.file)
-	class := strings.TrimSuffix(l.file, ".java")
-	args := append(slices.Clone(l.run), path)
-	if class != l.file {
-		args = append(slices.Clone(l.run), "-XX:TieredStopAtLevel=1", "-cp", dir, class)
-	}
-	if _, err := os.Stat(path); err == nil {
-		return args
-	}
-	page, err := os.ReadFile("../../docs/interop.md")
+	files, err := page()
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	if files[l.file] == nil {
+		r.t.Fatalf("docs/interop.md has no block %s", l.file)
+	}
+	dir := filepath.Join(r.dir, "snippets")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		r.t.Fatal(err)
 	}
-	for _, m := range block.FindAllSubmatch(page, -1) {
-		if string(m[1]) != l.file {
-			continue
-		}
-		if err := os.WriteFile(path, m[2], 0o644); err != nil {
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			r.t.Fatal(err)
 		}
-		if class != l.file {
-			if out, err := exec.Command("javac", "-Xlint:none", "-d", dir, path).CombinedOutput(); err != nil {
-				r.t.Fatalf("javac: %v: %s", err, out)
-			}
-		}
-		return args
 	}
-	r.t.Fatalf("docs/interop.md has no block %s", l.file)
-	return nil
+	if class, ok := strings.CutSuffix(l.file, ".java"); ok {
+		return append(slices.Clone(l.run), "-XX:TieredStopAtLevel=1", "-cp", dir, class)
+	}
+	return append(slices.Clone(l.run), filepath.Join(dir, l.file))
 }
 
 // foreign is a run of a program of the page.
@@ -226,26 +250,43 @@ func TestForeignDispatcherAndOursStaffATreeOnce(t *testing.T) {
 			theirs := r.foreign(l, tree, "worker")
 			// All queue up before the lock is free, the foreign one first or last in turn: it wins, and it loses.
 			release := r.holdLock()
-			if round%2 == 0 {
+			untouched, _ := os.ReadFile(r.file())
+			ended := make(chan struct{})
+			queue := func(waiting int) { // until so many wait, or the foreign one does no more
+				r.await("all wait for the lock", func() bool {
+					select {
+					case <-ended:
+						return true
+					default:
+						return r.lockWaiters() >= waiting
+					}
+				})
+			}
+			start := func() {
 				if err := theirs.Start(); err != nil {
 					t.Fatal(err)
 				}
-				r.awaitLockWaiters(1)
+				go func() { theirs.Wait(); close(ended) }()
 			}
-			codes := make(chan []int)
+			if round%2 == 0 {
+				start()
+				queue(1)
+			}
+			codes := make(chan []int, 1)
 			go func() { codes <- r.race(ours, []string{tree}, "--profile", "worker") }()
 			if round%2 == 1 {
-				r.awaitLockWaiters(ours)
-				if err := theirs.Start(); err != nil {
-					t.Fatal(err)
-				}
+				queue(ours)
+				start()
 			}
-			r.awaitLockWaiters(ours + 1)
+			queue(ours + 1)
+			if now, _ := os.ReadFile(r.file()); !bytes.Equal(now, untouched) {
+				t.Errorf("round %d: the file was changed to %s while another held the lock", round, now)
+			}
 			release()
-			theirs.Wait()
+			<-ended
 			all := append(<-codes, theirs.ProcessState.ExitCode())
-			if count(all, 0) != 1 || count(all, 0)+count(all, 3) != ours+1 {
-				t.Errorf("round %d: exit codes %v, want one 0 and 3 for all others: the foreign one, last, says %s", round, all, theirs.out.String())
+			if count(all, 0) != 1 || count(all, 0)+count(all, 3)+count(all, 4) != ours+1 {
+				t.Errorf("round %d: exit codes %v, want one 0, and 3 or 4 for all others: the foreign one, last, says %s", round, all, theirs.out.String())
 			}
 			r.awaitOccupancy(tree, fleet.Taken)
 			r.await("the agent runs", func() bool { return len(r.starts()) > round })
@@ -276,34 +317,34 @@ func TestDispatchersInAllLanguagesLoseNoEntry(t *testing.T) {
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	r.must(nil, "lock", "--", "true")
-	var all []*foreign
-	want := map[string]bool{}
-	for _, l := range speakers(t) {
-		for i := range 3 {
-			tree := r.repo(fmt.Sprintf("%s%d", l.file, i))
-			all = append(all, r.foreign(l, tree, "slow"))
-			want[tree] = true
-		}
-	}
+	all := map[string]*foreign{}
 	release := r.holdLock()
-	for _, f := range all {
-		if err := f.Start(); err != nil {
-			t.Fatal(err)
+	for _, l := range slices.Backward(speakers(t)) { // the slow starters first
+		for i := range 2 {
+			tree := r.repo(fmt.Sprintf("%s%d", l.file, i))
+			all[tree] = r.foreign(l, tree, "slow")
+			if err := all[tree].Start(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	r.awaitLockWaiters(len(all))
 	release()
-	for _, f := range all {
+	won := 0
+	for tree, f := range all {
 		f.Wait()
-		if code := f.ProcessState.ExitCode(); code != 0 {
-			t.Errorf("%v: exit %d: %s", f.Args, code, f.out.String())
+		code := f.ProcessState.ExitCode()
+		stands := slices.ContainsFunc(r.reservations(), func(e fleet.ReservationRow) bool { return e.Tree == tree })
+		switch {
+		case code == 0 && stands:
+			won++
+		case code == 4 && !stands: // its window was over, on a slow machine
+		default:
+			t.Errorf("%v: exit %d, its entry stands: %t: %s", f.Args, code, stands, f.out.String())
 		}
 	}
-	for _, e := range r.reservations() {
-		delete(want, e.Tree)
-	}
-	if len(want) > 0 {
-		t.Errorf("the entries of %v are lost", want)
+	if won < 2 {
+		t.Errorf("%d of %d won", won, len(all))
 	}
 }
 
@@ -354,6 +395,16 @@ func TestForeignDispatcherEndsAsItShould(t *testing.T) {
 			return fmt.Sprintf(`{%q: {"id": %q, "expires_at": %q}}`, tree, id, end)
 		}
 
+		// It decides by itself, and not only by what the daemon says of its request.
+		wantUntouched := func(t *testing.T, tree string) {
+			t.Helper()
+			_, before := r.fileState()
+			r.foreign(l, tree, "worker").want(t, 3)
+			if text, after := r.fileState(); !os.SameFile(before, after) {
+				t.Errorf("it wrote the file, which is now %s", text)
+			}
+		}
+
 		t.Run("no tree", func(t *testing.T) { r.foreign(l, filepath.Join(r.dir, "nowhere"), "worker").want(t, 7) })
 		t.Run("refused by the daemon", func(t *testing.T) {
 			r.foreign(l, r.repo("refused"), "missing").want(t, 3)
@@ -364,18 +415,14 @@ func TestForeignDispatcherEndsAsItShould(t *testing.T) {
 		t.Run("reserved by another", func(t *testing.T) {
 			tree := r.repo("reserved")
 			put(t, entry(tree, "another", at(time.Hour)))
-			before, _ := r.fileState()
-			r.foreign(l, tree, "worker").want(t, 3)
-			if after, _ := r.fileState(); before != after {
-				t.Errorf("the file was changed to %s", after)
-			}
+			wantUntouched(t, tree)
 		})
 		t.Run("on its way", func(t *testing.T) {
 			// The daemon has the launch, and somebody released its entry by hand.
 			tree := r.repo("way")
 			r.must(nil, "dispatch", tree, "--profile", "slow")
 			r.must(nil, "release", tree)
-			r.foreign(l, tree, "worker").want(t, 3)
+			wantUntouched(t, tree)
 		})
 		t.Run("another's grace is over", func(t *testing.T) {
 			tree := r.repo("over")
@@ -430,7 +477,7 @@ func TestForeignDispatcherWaitsForTheLock(t *testing.T) {
 	r.must(nil, "reserve", r.repo("other"), "--profile", "worker")
 	before, _ := r.fileState()
 	run := func() (runs []*foreign) {
-		for _, l := range all {
+		for _, l := range slices.Backward(all) { // the slow starters first
 			f := r.foreign(l, r.repo(l.file), "worker")
 			if err := f.Start(); err != nil {
 				t.Fatal(err)
@@ -439,13 +486,18 @@ func TestForeignDispatcherWaitsForTheLock(t *testing.T) {
 		}
 		return runs
 	}
-	want := func(runs []*foreign, code int) {
+	want := func(runs []*foreign, codes ...int) (won int) {
 		for _, f := range runs {
 			f.Wait()
-			if got := f.ProcessState.ExitCode(); got != code {
-				t.Errorf("%v: exit %d, want %d: %s", f.Args, got, code, f.out.String())
+			got := f.ProcessState.ExitCode()
+			if !slices.Contains(codes, got) {
+				t.Errorf("%v: exit %d, want %v: %s", f.Args, got, codes, f.out.String())
+			}
+			if got == 0 {
+				won++
 			}
 		}
+		return won
 	}
 	unchanged := func(when string) {
 		if after, _ := r.fileState(); after != before {
@@ -462,8 +514,11 @@ func TestForeignDispatcherWaitsForTheLock(t *testing.T) {
 	r.awaitLockWaiters(len(runs))
 	unchanged("while another held the lock")
 	release()
-	want(runs, 0)
-	r.await("all agents run", func() bool { return len(r.alive()) == len(runs) })
+	won := want(runs, 0, 4) // on a slow machine the window of the last may be over
+	if won == 0 {
+		t.Error("nobody got the lock when it was free")
+	}
+	r.await("all agents run", func() bool { return len(r.alive()) == won })
 }
 
 // gatekeeper passes calls on to the rig's daemon, and keeps the first call of one kind back until it is told to let go.
@@ -482,8 +537,9 @@ func (r *rig) gatekeeper(call string) *gatekeeper {
 		r.t.Fatal(err)
 	}
 	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "fleetd"})
-	forward.Transport = &http.Transport{Dial: func(_, _ string) (net.Conn, error) {
-		return net.Dial("unix", filepath.Join(r.state, "fleetd.sock"))
+	forward.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", filepath.Join(r.state, "fleetd.sock"))
 	}}
 	open := make(chan struct{})
 	g.letGo = sync.OnceFunc(func() { close(open) })

@@ -27,6 +27,9 @@ prints is drawn from an emulated screen, so that it cannot change your terminal.
 			if !canDraw() {
 				return usagef("attach needs a terminal: use 'fleetdeck screen' or 'fleetdeck logs'")
 			}
+			if err := s.may("send")(cmd.Context()); err != nil {
+				return err
+			}
 			id, err := s.findTerminal(cmd.Context(), args[0])
 			if err != nil {
 				return err

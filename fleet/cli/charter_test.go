@@ -79,8 +79,7 @@ func TestTheReceiptIsOfTheBytesThatTheAgentReceived(t *testing.T) {
 			if task2 := strings.TrimSuffix(r.text("task"), "\x1b[201~"); task2 != task {
 				t.Errorf("the agent received the task %q, want %q", task2, task)
 			}
-			sum := sha256.Sum256([]byte(got))
-			hash := hex.EncodeToString(sum[:])
+			hash := hashOf(got)
 			if who.CharterSHA256 != hash {
 				t.Errorf("whoami says charter %s, the agent received %s", who.CharterSHA256, hash)
 			}
@@ -141,4 +140,9 @@ func (r *rig) text(name string) string {
 		r.t.Fatal(err)
 	}
 	return string(data)
+}
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }

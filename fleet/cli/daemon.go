@@ -59,6 +59,7 @@ their ids, roles and charters. --foreground runs it here, for a service manager.
 func (s *session) runDaemon(ctx context.Context, log io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	s.client = s.client.As("") // the daemon is nobody's, also where a member started it
 	exe, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)

@@ -92,13 +92,15 @@ func readTask(stdin io.Reader, task, file string) (string, error) {
 	if file == "" {
 		return task, nil
 	}
-	var data []byte
-	var err error
-	if file == "-" {
-		data, err = io.ReadAll(io.LimitReader(stdin, api.MaxTask+1))
-	} else {
-		data, err = os.ReadFile(file)
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return "", usagef("read the task: %w", err)
+		}
+		defer f.Close()
+		stdin = f
 	}
+	data, err := io.ReadAll(io.LimitReader(stdin, api.MaxTask+1))
 	if err != nil {
 		return "", usagef("read the task: %w", err)
 	}
@@ -215,6 +217,9 @@ goes on guarding the tree. --id drops it only if it is still that one.
 			if err != nil {
 				return err
 			}
+			if err := s.may("spawn")(cmd.Context()); err != nil {
+				return err
+			}
 			key := treeKey(cmd.Context(), args[0])
 			e, ok, err := s.book.Release(cmd.Context(), s.conf.LockWait, key, id)
 			switch {
@@ -318,6 +323,9 @@ command that takes the lock can succeed.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := g.open()
 			if err != nil {
+				return err
+			}
+			if err := s.may("spawn")(cmd.Context()); err != nil {
 				return err
 			}
 			if wait == 0 {

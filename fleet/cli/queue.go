@@ -70,6 +70,9 @@ func newQueueAddCommand(g *globals) *cobra.Command {
 
 // enqueue puts order into the queue. What could never be sent is refused at once.
 func (s *session) enqueue(ctx context.Context, order fleet.Order) (added keeper.Task, before int, err error) {
+	if err := s.may("spawn")(ctx); err != nil {
+		return added, 0, err
+	}
 	t, err := tree.Resolve(ctx, order.Tree, order.NoGit)
 	if err != nil {
 		return added, 0, err
@@ -179,6 +182,9 @@ moment may be started all the same: rm says so.
 			}
 			id, err := findTask(queue, args[0])
 			if err != nil {
+				return err
+			}
+			if err := s.may("spawn")(cmd.Context()); err != nil {
 				return err
 			}
 			t, err := queue.Remove(cmd.Context(), id)

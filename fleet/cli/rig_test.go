@@ -21,6 +21,9 @@ import (
 // TestMain lets the test binary be the program: whatever calls it without a test flag gets fleetdeck itself, so that
 // daemons, holders, gates and agents of these tests are the real ones.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "mcp-agent" {
+		os.Exit(mcpAgent(os.Args[2]))
+	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		os.Exit(cli.Main(os.Args[1:], cli.Build{Version: "test"}))
 	}

@@ -109,7 +109,7 @@ prints the status.
 	add("dispatch", newDispatchCommand(g), newReserveCommand(g), newReleaseCommand(g), newPruneCommand(g), newLockCommand(g),
 		newKeepCommand(g), newQueueCommand(g))
 	add("member", newAttachCommand(g), newScreenCommand(g), newSendCommand(g), newLogsCommand(g), newStopCommand(g),
-		newReportCommand(g), newWhoamiCommand(g))
+		newReportCommand(g), newWhoamiCommand(g), newMCPCommand(g))
 	add("setup", newInitCommand(g), newDoctorCommand(g), newRepairCommand(g), newVersionCommand(g))
 	root.SetHelpCommandGroupID("setup")
 	root.SetCompletionCommandGroupID("setup")
@@ -167,7 +167,7 @@ func (g *globals) open() (*session, error) {
 		return nil, err
 	}
 	b.Warn = func(err error) { fmt.Fprintf(g.err, "fleetdeck: warning: %v\n", err) }
-	return &session{globals: g, dir: dir, conf: conf, book: b, client: client.New(dir.Socket, "")}, nil
+	return &session{globals: g, dir: dir, conf: conf, book: b, client: client.New(dir.Socket, memberToken(dir.Socket))}, nil
 }
 
 // dispatcher makes the one dispatcher, as program.
@@ -175,7 +175,8 @@ func (s *session) dispatcher(program string) *dispatch.Dispatcher {
 	now := process.Now()
 	return &dispatch.Dispatcher{
 		Ledger: s.book, Daemon: s.client, LockWait: s.conf.LockWait, Grace: s.conf.Grace, Now: process.Now,
-		Self: fleet.Dispatcher{Pid: os.Getpid(), Host: now.Host, Program: program, Machine: now.Machine},
+		Allowed: s.may("spawn"),
+		Self:    fleet.Dispatcher{Pid: os.Getpid(), Host: now.Host, Program: program, Machine: now.Machine},
 	}
 }
 

@@ -48,6 +48,11 @@ func New(socket, token string) *Client {
 	}}
 }
 
+// As is a client of the same daemon that speaks as the member with this token; without one, as the operator.
+func (c *Client) As(token string) *Client {
+	return &Client{socket: c.socket, token: token, http: c.http}
+}
+
 // Socket is the socket's path.
 func (c *Client) Socket() string { return c.socket }
 
@@ -113,6 +118,14 @@ func (c *Client) Send(ctx context.Context, id, text string, enter bool) error {
 // Report says what a member is doing.
 func (c *Client) Report(ctx context.Context, id string, r api.Report) error {
 	return c.call(ctx, http.MethodPost, "/v1/members/"+url.PathEscape(id)+"/state", r, nil)
+}
+
+// May asks whether the client may do something: spawn, send or stop. The operator may do everything, and does not ask.
+func (c *Client) May(ctx context.Context, what string) error {
+	if c.token == "" {
+		return nil
+	}
+	return c.call(ctx, http.MethodGet, "/v1/may/"+url.PathEscape(what), nil, nil)
 }
 
 // Whoami asks who the client's token speaks for.

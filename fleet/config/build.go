@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -67,6 +69,7 @@ func (b *builder) build(f file) *Config {
 		Slots:     f.Slots,
 		Staff:     f.Staff,
 		Keeper:    b.keeper(f.Keeper),
+		MCPListen: b.loopback("mcp.listen", f.MCP.Listen),
 	}
 	for _, p := range f.Roots {
 		c.Roots = append(c.Roots, b.abs(p))
@@ -240,6 +243,19 @@ func (b *builder) duration(key, s string, or time.Duration) time.Duration {
 		b.fail(key, "%s must be more than zero", s)
 	}
 	return d
+}
+
+// loopback checks an address that nobody outside this host may reach: tokens travel over it in the clear.
+func (b *builder) loopback(key, addr string) string {
+	if addr == "" {
+		return ""
+	}
+	host, port, err := net.SplitHostPort(addr)
+	ip, iperr := netip.ParseAddr(host)
+	if err != nil || port == "" || host != "localhost" && (iperr != nil || !ip.IsLoopback()) {
+		b.fail(key, `%q is no address of this host's loopback: write it like "127.0.0.1:7777"`, addr)
+	}
+	return addr
 }
 
 // abs makes a path of the file absolute: "~" is the home directory, and a relative path is relative to the file.

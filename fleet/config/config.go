@@ -44,6 +44,8 @@ type Config struct {
 	Slots    []Slot
 	Staff    []Staff
 	Keeper   Keeper
+	// MCPListen is the loopback address where the agents' tools are served over TCP; empty means nowhere.
+	MCPListen string
 }
 
 // Role is what a member of a role is told, and may ask.
@@ -115,6 +117,11 @@ type file struct {
 	Slots     []Slot                 `toml:"slots"`
 	Staff     []Staff                `toml:"staff"`
 	Keeper    fileKeeper             `toml:"keeper"`
+	MCP       fileMCP                `toml:"mcp"`
+}
+
+type fileMCP struct {
+	Listen string `toml:"listen"`
 }
 
 type fileRole struct {

@@ -115,6 +115,10 @@ func run(ctx context.Context, opts Options, slots pool) error {
 		return err
 	}
 	defer os.Remove(opts.State.Socket)
+	if err := d.serveMCP(); err != nil {
+		listener.Close()
+		return err
+	}
 	return d.serve(listener)
 }
 

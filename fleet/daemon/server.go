@@ -46,14 +46,22 @@ func (d *Daemon) handler() http.Handler {
 	handle("POST /v1/members/{id}/input", d.postInput)
 	handle("POST /v1/members/{id}/state", d.postState)
 	handle("GET /v1/whoami", d.getWhoami)
+	handle("GET /v1/may/{what}", d.getMay)
 	handle("GET /v1/events", d.getEvents)
 	handle("POST /v1/shutdown", d.postShutdown)
+	mux.Handle("/mcp", d.mcpHandler())
 	handle("/", func(_ http.ResponseWriter, r *http.Request) error {
 		return fleet.Refuse(fleet.CodeNotFound, "no such call: %s %s", r.Method, r.URL.Path)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := checkPeer(r.Context()); err != nil {
 			writeError(w, fleet.Refuse(fleet.CodeNotAllowed, "%w", err))
+			return
+		}
+		// A token that is no live member's is worth nothing, not even what needs none.
+		if _, err := d.caller(r); err != nil && r.URL.Path != "/v1/health" {
+			d.turnedAway(r, err)
+			writeError(w, err)
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -405,7 +413,7 @@ func (d *Daemon) caller(r *http.Request) (*record, error) {
 	if auth == "" {
 		return nil, nil
 	}
-	token, _ := strings.CutPrefix(auth, "Bearer ")
+	token := strings.TrimPrefix(auth, "Bearer ")
 	id, _, _ := strings.Cut(token, ".")
 	if rec, ok := d.reg.get(id); ok && !rec.over() && rec.TokenSHA256 != "" &&
 		subtle.ConstantTimeCompare([]byte(hashToken(token)), []byte(rec.TokenSHA256)) == 1 {

@@ -50,12 +50,19 @@ type Dispatcher struct {
 	// Self is written into each reservation.
 	Self fleet.Dispatcher
 	Now  func() fleet.Instant
+	// Allowed, where set, is asked before anything is reserved: who may not dispatch leaves no trace.
+	Allowed func(context.Context) error
 	// Progress, where set, is told in plain words what a dispatch waits for.
 	Progress func(string)
 }
 
 // Reserve writes a reservation for order without sending anything: for a dispatcher that sends by itself.
 func (d *Dispatcher) Reserve(ctx context.Context, order fleet.Order) (fleet.Entry, error) {
+	if d.Allowed != nil {
+		if err := d.Allowed(ctx); err != nil {
+			return fleet.Entry{Tree: order.Tree}, err
+		}
+	}
 	t, err := tree.Resolve(ctx, order.Tree, order.NoGit)
 	if err != nil {
 		return fleet.Entry{Tree: order.Tree}, err

@@ -64,6 +64,7 @@ func inEach(t *testing.T, test func(t *testing.T, r *rig, l language)) {
 				t.Skipf("SKIPPED, not tested in %s: %s", l.name, why)
 			}
 			r := newRig(t, agents)
+			r.snippet(l) // compiled before any grace runs
 			r.must(nil, "up")
 			test(t, r, l)
 		})
@@ -420,7 +421,7 @@ func TestForeignDispatcherEndsAsItShould(t *testing.T) {
 		t.Run("on its way", func(t *testing.T) {
 			// The daemon has the launch, and somebody released its entry by hand.
 			tree := r.repo("way")
-			r.must(nil, "dispatch", tree, "--profile", "slow")
+			r.must(nil, "dispatch", tree, "--profile", "slow", "--grace", "10m")
 			r.must(nil, "release", tree)
 			wantUntouched(t, tree)
 		})

@@ -1,15 +1,16 @@
 package screen
 
-import (
-	"testing"
-	"time"
-)
+import "time"
 
-// SetIdle makes mirrors stop so soon after their last reader left, during a test.
-func SetIdle(t *testing.T, d time.Duration) {
-	old := idleAfter
-	idleAfter = d
-	t.Cleanup(func() { idleAfter = old })
+// SetIdle makes m stop so soon after its last reader left, and give up its screen so much later. It must come before
+// the first reader.
+func (m *Mirror) SetIdle(idle, drop time.Duration) { m.idle, m.drop = idle, drop }
+
+// Dropped reports whether the mirror has given up its screen.
+func (m *Mirror) Dropped() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.scr == nil
 }
 
 // Running reports whether the mirror follows its terminal.

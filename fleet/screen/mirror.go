@@ -11,10 +11,11 @@ import (
 	"fleetdeck/fleet/launch"
 )
 
-// idleAfter is how long a mirror goes on after its last reader left, so that one who comes back at once finds it warm.
-var idleAfter = 5 * time.Second
-
 const (
+	// idleAfter is how long a mirror goes on after its last reader left, so that one who comes back at once finds it warm.
+	idleAfter = 5 * time.Second
+	// dropAfter is how much later it gives up the screen, too, and would have to begin anew.
+	dropAfter = time.Minute
 	// frameTime is the shortest time between two snapshots.
 	frameTime = 33 * time.Millisecond
 	// syncPatience is how long an update that the agent wants seen as a whole may take.
@@ -31,9 +32,11 @@ const (
 type Mirror struct {
 	ctx  context.Context
 	term launch.Terminal
-	scr  *Screen
+	// How long to go on without readers, and to keep the screen then.
+	idle, drop time.Duration
 
 	mu      sync.Mutex
+	scr     *Screen       // nil before the first answer
 	changed chan struct{} // closed and replaced whenever something below changes
 	rev     uint64        // of what is on the screen
 	shot    fleet.Screen  // the newest snapshot; its Rev says of what
@@ -64,7 +67,7 @@ type preluder interface {
 // NewMirror makes a mirror of term. It works until ctx ends, while somebody looks.
 func NewMirror(ctx context.Context, term launch.Terminal) *Mirror {
 	return &Mirror{
-		ctx: ctx, term: term, changed: make(chan struct{}),
+		ctx: ctx, term: term, idle: idleAfter, drop: dropAfter, changed: make(chan struct{}),
 		// Readers keep revs beyond a restart of the daemon: the next mirror's are newer.
 		rev: uint64(time.Now().UnixMicro()),
 	}
@@ -183,15 +186,45 @@ func (m *Mirror) leave(viewers int) {
 	m.left = time.Now()
 }
 
-// stop ends the mirror's work if it is over, or nobody has looked for some time.
+// idling reports whether there is nothing to do: the terminal has ended, or nobody has looked for some time.
+func (m *Mirror) idling() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.idlingLocked()
+}
+
+func (m *Mirror) idlingLocked() bool {
+	return m.ctx.Err() != nil || m.ended || m.readers == 0 && time.Since(m.left) >= m.idle
+}
+
+// stop ends the mirror's work if there is nothing to do. From then on the next reader starts it anew, so that whoever
+// called must return.
 func (m *Mirror) stop() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ctx.Err() == nil && !m.ended && (m.readers > 0 || time.Since(m.left) < idleAfter) {
-		return false
+	m.running = !m.idlingLocked()
+	return !m.running
+}
+
+// rest gives up what a stopped mirror does not need: the screen's emulator at the end, all of the screen after a while.
+func (m *Mirror) rest() {
+	m.Snapshot() // the last one is kept
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.running || m.scr == nil:
+	case m.ended || m.ctx.Err() != nil:
+		m.scr.Close()
+	default:
+		time.AfterFunc(m.drop, func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if !m.running && m.scr != nil && time.Since(m.left) >= m.drop {
+				m.scr.Close()
+				m.scr, m.offset, m.known = nil, 0, false
+			}
+		})
 	}
-	m.running = false
-	return true
 }
 
 // update changes what readers see, and wakes them.
@@ -205,9 +238,10 @@ func (m *Mirror) update(change func()) {
 
 // run follows the terminal as long as somebody looks, and again when the connection breaks.
 func (m *Mirror) run() {
+	defer m.rest()
 	for pause := 50 * time.Millisecond; !m.stop(); pause = min(2*pause, 2*time.Second) {
 		at := m.offset
-		err := m.follow()
+		err := m.follow() // it also returns when there is nothing to do
 		m.update(func() { m.err = err })
 		if m.offset > at {
 			pause = 50 * time.Millisecond
@@ -255,7 +289,7 @@ func (m *Mirror) follow() error {
 				time.Sleep(min(time.Since(began), 100*time.Millisecond))
 			}
 		case <-tick.C:
-			if m.stop() {
+			if m.idling() {
 				return nil
 			}
 			m.mendScreen(ctx)

@@ -22,7 +22,7 @@ import (
 // look waits until the mirror shows text, and gives the screen.
 func look(t *testing.T, m *screen.Mirror, text string) fleet.Screen {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	var shot fleet.Screen
 	for {
@@ -220,15 +220,27 @@ func TestAMirrorShowsOutputAndWakesItsReaders(t *testing.T) {
 }
 
 func TestAMirrorComesBackAfterNobodyLooked(t *testing.T) {
-	held := start(t, "/bin/cat")
-	screen.SetIdle(t, time.Millisecond)
-	m := screen.NewMirror(t.Context(), held)
-	look(t, m, "")
-	eventually(t, "the mirror stops", func() bool { return !m.Running() })
-	if err := held.Input(t.Context(), []byte("meanwhile\n")); err != nil {
-		t.Fatal(err)
+	tests := []struct {
+		name string
+		drop time.Duration
+		away func(*screen.Mirror) bool
+	}{
+		{"soon", time.Hour, func(m *screen.Mirror) bool { return !m.Running() }},
+		{"late", 0, (*screen.Mirror).Dropped},
 	}
-	look(t, m, "meanwhile\nmeanwhile")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			held := start(t, "/bin/cat")
+			m := screen.NewMirror(t.Context(), held)
+			m.SetIdle(time.Millisecond, tt.drop)
+			look(t, m, "")
+			eventually(t, "the mirror rests", func() bool { return tt.away(m) })
+			if err := held.Input(t.Context(), []byte("meanwhile\n")); err != nil {
+				t.Fatal(err)
+			}
+			look(t, m, "meanwhile\nmeanwhile")
+		})
+	}
 }
 
 func TestAFloodIsShownAndSkipped(t *testing.T) {
@@ -300,6 +312,29 @@ func TestTheLastScreenStaysAfterTheEnd(t *testing.T) {
 		t.Errorf("after the end it shows %q", got)
 	}
 	look(t, screen.NewMirror(t.Context(), held), "last words") // one that is made after the end
+}
+
+// torn is a terminal whose output breaks off inside of a sequence and goes on elsewhere.
+type torn struct{ launch.Terminal }
+
+func (torn) Status(context.Context) (launch.Status, error) {
+	return launch.Status{Phase: launch.Running, Cols: 80, Rows: 24, Output: 10}, nil
+}
+
+func (torn) Resize(context.Context, int, int) error { return nil }
+
+func (torn) Follow(ctx context.Context, _ launch.FollowOptions) (<-chan launch.Frame, error) {
+	frames := make(chan launch.Frame, 2)
+	frames <- launch.Frame{Data: []byte("\x1b]0;broken off")}
+	frames <- launch.Frame{Offset: 1000, Data: []byte("its end\nhello")}
+	return frames, nil
+}
+
+func TestASequenceThatBreaksOffHidesNothing(t *testing.T) {
+	shot := look(t, screen.NewMirror(t.Context(), torn{}), "hello")
+	if text := strings.Join(shot.Lines, ""); strings.Contains(text, "its end") {
+		t.Errorf("the screen shows %q", text)
+	}
 }
 
 // gone is a terminal whose holder was killed.

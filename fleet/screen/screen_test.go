@@ -33,6 +33,7 @@ func TestSnapshotShowsWhatWasPrinted(t *testing.T) {
 		{"coloured blanks stay", "\x1b[44m  \x1b[m  ", []string{"", "", ""}, "\x1b[44m  \x1b[m"},
 		{"wide", "日本x", []string{"日本x", "", ""}, "日本x"},
 		{"emoji", "a🚀b", []string{"a🚀b", "", ""}, "a🚀b"},
+		{"emoji joined by invisible characters keep their place", "👨\u200d👩\u200d👧x", []string{"👨x", "", ""}, "👨x"},
 		{"link is dropped, its text stays", "\x1b]8;;http://evil\x1b\\text\x1b]8;;\x1b\\", []string{"text", "", ""}, "text"},
 		{"direction override", "a\u202eb", []string{"ab", "", ""}, "ab"},
 		{"clipboard", "a\x1b]52;c;ZXZpbA==\x07b", []string{"ab", "", ""}, "ab"},

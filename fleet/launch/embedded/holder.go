@@ -71,7 +71,7 @@ func inherited(dir string) error {
 //
 //	starting ──gate──► running ──exit, stop or deadline──► ending ──nobody left──► exited
 //
-// Ending and exited are final. A confirmation and the deadline decide between them under mu which of them came first.
+// Ending and exited are final. A confirmation and the deadline decide between them, by saving, which of them came first.
 type holder struct {
 	spec     launch.Spec
 	pty      *os.File
@@ -88,7 +88,9 @@ type holder struct {
 	end        chan ending   // asks run to end the agent
 	recorded   chan struct{} // closed when the exit is on record
 
-	mu     sync.Mutex // guards rec, its file, and ending
+	// saving is held by whoever decides something that goes on record, until it stands there. A disk may take its time.
+	saving sync.Mutex
+	mu     sync.Mutex // guards the fields below, for a moment only; taken after saving
 	rec    record
 	ending bool
 }
@@ -216,7 +218,9 @@ func (h *holder) run() {
 	case <-h.agentEnded:
 		e = ending{patience: leftoverPatience}
 	case e = <-h.end:
+		h.saving.Lock() // a confirmation that is being written comes first
 		h.begun()
+		h.saving.Unlock()
 	}
 	h.endAll(e)
 	h.drain()
@@ -239,7 +243,7 @@ func (h *holder) run() {
 	}
 }
 
-// begun says that the agent is being ended; from here on nothing confirms it.
+// begun says that the agent is being ended; from here on nothing confirms it. h.saving is held.
 func (h *holder) begun() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -376,10 +380,10 @@ func (h *holder) watchDeadline() {
 		case <-time.After(min(left, 5*time.Second)):
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.rec.Confirmed && !h.ending {
-		h.ending = true
+	h.saving.Lock()
+	defer h.saving.Unlock()
+	if !h.status().Confirmed {
+		h.begun()
 		h.askEnd(ending{reason: "deadline", patience: leftoverPatience})
 	}
 }
@@ -398,13 +402,16 @@ func (h *holder) confirm() error {
 	})
 }
 
-// save changes the record on disk and then in memory: what anybody is told will also be found later.
-// An error of change leaves both alone.
+// save changes the record on disk and then in memory: what anybody is told will also be found later. change may look
+// at ending. An error of change leaves everything as it was.
 func (h *holder) save(change func(*record) error) error {
+	h.saving.Lock()
+	defer h.saving.Unlock()
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	next := h.rec
-	if err := change(&next); err != nil {
+	err := change(&next)
+	h.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	if h.out != nil {
@@ -413,6 +420,9 @@ func (h *holder) save(change func(*record) error) error {
 	if err := writeJSON(filepath.Join(h.spec.Dir, recordFile), next); err != nil {
 		return err
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	next.Cols, next.Rows = h.rec.Cols, h.rec.Rows // the size may have changed meanwhile; it goes on record with the next save
 	h.rec = next
 	return nil
 }

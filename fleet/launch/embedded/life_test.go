@@ -299,6 +299,7 @@ func TestASecondStopHurriesTheFirst(t *testing.T) {
 	printed(t, term, "up")
 	first := make(chan error, 1)
 	go func() { first <- term.Stop(t.Context(), time.Hour) }()
+	eventually(t, "it is being stopped", func() bool { return term.Confirm(t.Context()) != nil })
 	if err := term.Stop(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -88,11 +89,7 @@ var agents = map[string]func(args []string){
 	},
 	// exits at once and leaves a child behind that has an empty environment, a session of its own and no parent
 	"scrub": func([]string) {
-		child := exec.Command(os.Args[0], "agent", "stubborn")
-		child.Env, child.Stdout = []string{}, os.Stdout
-		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		child.Start()
-		time.Sleep(100 * time.Millisecond) // for its pid to be seen; nothing depends on it
+		leave([]string{})
 	},
 	// notes each start in a file
 	"note": func(args []string) {
@@ -130,10 +127,7 @@ var agents = map[string]func(args []string){
 	},
 	// exits at once and leaves a child behind
 	"leaver": func([]string) {
-		child := exec.Command(os.Args[0], "agent", "stubborn")
-		child.Stdout = os.Stdout
-		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		child.Start()
+		leave(os.Environ())
 		os.Exit(3)
 	},
 	// types each argument raw to the terminal, in pieces where it holds "|", and then prints quoted what comes back
@@ -201,6 +195,22 @@ var agents = map[string]func(args []string){
 		term.MakeRaw(0)
 		idle()
 	},
+}
+
+// leave starts a stubborn child in a session of its own, and returns once it is up.
+func leave(env []string) {
+	child := exec.Command(os.Args[0], "agent", "stubborn")
+	child.Env = env
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		panic(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	fmt.Print(line)
 }
 
 func idle() {
@@ -316,7 +326,7 @@ func pidAfter(t *testing.T, term launch.Terminal, word string) fleet.Process {
 
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(60 * time.Second)
 	for !cond() {
 		if time.Now().After(deadline) {
 			t.Fatalf("gave up waiting: %s", what)

@@ -324,7 +324,7 @@ func (d *Daemon) postState(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if caller == nil || caller.ID != rec.ID {
-		return fleet.Refuse(fleet.CodeNotAllowed, "only %s itself may report its state, with its token", rec.ID)
+		return d.forbid(caller, "only %s itself may report its state, with its token", rec.ID)
 	}
 	if !report.State.Reportable() {
 		return fleet.Refuse(fleet.CodeBadRequest, "state %q is unknown: use working, idle, waiting or done", report.State)
@@ -373,7 +373,7 @@ func (d *Daemon) postShutdown(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if caller != nil {
-		return fleet.Refuse(fleet.CodeNotAllowed, "a member may not stop the daemon")
+		return d.forbid(caller, "a member may not stop the daemon")
 	}
 	if r.URL.Query().Get("stop_members") == "true" {
 		d.stopKeeper()
@@ -432,8 +432,18 @@ func (d *Daemon) allow(caller *record, what string) error {
 			return nil
 		}
 	}
-	d.alarm("not_allowed", *caller, "%s (%s in %s) was refused to %s", caller.ID, caller.Role, caller.Tree, what)
-	return fleet.Refuse(fleet.CodeNotAllowed, "role %s may not %s", caller.Role, what)
+	return d.forbid(caller, "role %s may not %s", caller.Role, what)
+}
+
+// forbid refuses the caller something, loudly.
+func (d *Daemon) forbid(caller *record, format string, args ...any) error {
+	refusal := fleet.Refuse(fleet.CodeNotAllowed, format, args...)
+	who := record{}
+	if caller != nil {
+		who = *caller
+	}
+	d.alarm("not_allowed", who, "refused: %v", refusal)
+	return refusal
 }
 
 // lookup finds the record that the path names: by its id, or the start of one that is unmistakable.

@@ -271,13 +271,7 @@ func TestTheToolsOverTCPNeedATokenAndALocalName(t *testing.T) {
 	r.must(nil, "up")
 	dev, _ := r.dispatch(r.repo("dev"), "--profile", "worker", "--wait")
 	token := variable(r.identity(dev.Member), "FLEETDECK_TOKEN")
-	log := ""
-	r.await("the daemon says where", func() bool {
-		log = string(must(os.ReadFile(filepath.Join(r.state, "daemon.log"))))
-		return strings.Contains(log, "MCP on http://")
-	})
-	_, rest, _ := strings.Cut(log, "MCP on http://")
-	addr, _, _ := strings.Cut(rest, "/mcp")
+	addr := r.mcpAddress()
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
 	for _, tt := range []struct {
 		name, host, origin, token, path string
@@ -320,11 +314,4 @@ func TestTheToolsOverTCPNeedATokenAndALocalName(t *testing.T) {
 	if s := r.call(session, "fleet_whoami", nil); s.Structured["member"] != dev.Member {
 		t.Errorf("whoami: %+v, want %s", s, dev.Member)
 	}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

@@ -41,6 +41,7 @@ trees = []               # trees named one by one
 [profiles.shell]
 command = ["sh", "-c", "exec ${SHELL:-sh}"]
 ready = "started"        # listed when: started | output | report | "pattern:REGEX"
+# charter = "file"       # handed over by: argument ({charter} in command) | file | env | typed
 # env = ["MY_API_KEY"]   # variables that the agent gets beside the usual ones
 
 # [[slots]]

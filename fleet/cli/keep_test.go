@@ -477,10 +477,13 @@ func TestKeeperLeavesABusyFileAloneAndSaysSoOnce(t *testing.T) {
 }
 
 func TestStopOfAllMembersIsNotUndoneByTheKeeper(t *testing.T) {
-	r := newRig(t, inDaemon(kept)+staffing("api", "worker", "always"))
-	tree := r.repo("api")
+	// While the stubborn one is waited for, the other tree is free for long.
+	stubborn := "[profiles.stubborn]\ncommand = [\"sh\", \"-c\", \"trap '' TERM; echo up; while :; do sleep 1; done\"]\nready = \"output\"\n"
+	r := newRig(t, inDaemon(kept)+stubborn+staffing("api", "worker", "always")+staffing("web", "stubborn", "always"))
+	api, web := r.repo("api"), r.repo("web")
 	r.must(nil, "up")
-	r.awaitOccupancy(tree, fleet.Taken)
+	r.awaitOccupancy(api, fleet.Taken)
+	r.awaitOccupancy(web, fleet.Taken)
 	r.must(nil, "down", "--stop-members")
 	if got := r.starts(); len(got) != 1 {
 		t.Errorf("%d agents were started, want 1", len(got))
@@ -533,8 +536,9 @@ func TestQueuePassesByATaskThatIsRefusedTooOften(t *testing.T) {
 	r.must(nil, "up")
 	r.must(nil, "queue", "add", tree, "--profile", "missing", "--task", "stuck")
 	r.must(nil, "queue", "add", tree, "--profile", "chore", "--task", "next")
+	r.must(nil, "queue", "add", tree, "--profile", "chore", "--task", "and the next")
 	k, told := r.keeper()
-	r.await("the next one runs", func() bool { r.pass(k); return len(r.chores()) == 1 })
+	r.await("the next ones run", func() bool { r.pass(k); return len(r.chores()) == 2 })
 	q := r.queue()
 	if len(q) != 1 || q[0].State != "given_up" || !strings.Contains(q[0].Error, "no-such-program") || told.count("task_given_up") != 1 {
 		t.Errorf("queue: %+v, told %v; want the first given up, told once", q, told.list)

@@ -6,6 +6,9 @@ import "time"
 // the first reader.
 func (m *Mirror) SetIdle(idle, drop time.Duration) { m.idle, m.drop = idle, drop }
 
+// SetPatience makes m wait so long for an agent to repaint. It must come before the first reader.
+func (m *Mirror) SetPatience(d time.Duration) { m.patience, m.repaint.patience = d, d }
+
 // Dropped reports whether the mirror has given up its screen.
 func (m *Mirror) Dropped() bool {
 	m.mu.Lock()

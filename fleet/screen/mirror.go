@@ -34,6 +34,7 @@ type Mirror struct {
 	term launch.Terminal
 	// How long to go on without readers, and to keep the screen then.
 	idle, drop time.Duration
+	patience   time.Duration // how long readers wait for a screen to be mended
 
 	mu      sync.Mutex
 	scr     *Screen       // nil before the first answer
@@ -67,7 +68,8 @@ type preluder interface {
 // NewMirror makes a mirror of term. It works until ctx ends, while somebody looks.
 func NewMirror(ctx context.Context, term launch.Terminal) *Mirror {
 	return &Mirror{
-		ctx: ctx, term: term, idle: idleAfter, drop: dropAfter, changed: make(chan struct{}),
+		ctx: ctx, term: term, idle: idleAfter, drop: dropAfter, patience: mendPatience, changed: make(chan struct{}),
+		repaint: repaint{patience: repaintPatience},
 		// Readers keep revs beyond a restart of the daemon: the next mirror's are newer.
 		rev: uint64(time.Now().UnixMicro()),
 	}
@@ -348,7 +350,7 @@ func (m *Mirror) publish() {
 	m.mu.Lock()
 	known, ended := m.known, m.ended
 	m.mu.Unlock()
-	whole := m.caughtUp && !m.torn || time.Since(m.began) > mendPatience
+	whole := m.caughtUp && !m.torn || time.Since(m.began) > m.patience
 	switch {
 	case ended:
 	case m.repaint.running(), !known && !whole:

@@ -271,6 +271,7 @@ func TestWhatWasSkippedIsRepainted(t *testing.T) {
 		return err == nil && bytes.Contains(b, []byte("1999950"))
 	})
 	m := screen.NewMirror(t.Context(), held)
+	m.SetPatience(time.Minute) // the agent does answer; how soon is not the question
 	shot := look(t, m, "")
 	if want := "this is the page of 80x24"; shot.Lines[0] != want || shot.Lines[4] != "at line five" {
 		t.Errorf("the first screen that is shown is %q, want it repainted: %q", shot.Lines, want)

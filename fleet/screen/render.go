@@ -2,6 +2,7 @@ package screen
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/ansi"
@@ -59,11 +60,9 @@ func glyph(content string, width int) string {
 		return s
 	}
 	// A cluster that is joined by invisible characters: its first member stands for it.
-	for _, r := range s {
-		if first := string(r); ansi.StringWidth(first) == width {
-			return first
-		}
-		break
+	_, n := utf8.DecodeRuneInString(s)
+	if n > 0 && ansi.StringWidth(s[:n]) == width {
+		return s[:n]
 	}
 	return strings.Repeat(" ", width)
 }

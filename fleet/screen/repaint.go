@@ -14,8 +14,9 @@ import (
 // The two changes must be told apart: an agent that finds its old size when it looks has nothing to do.
 type repaint struct {
 	step     repaintStep
-	since    time.Time // of step, or of the end of the last repaint
-	lastData time.Time // when the agent printed something
+	since    time.Time     // of step, or of the end of the last repaint
+	lastData time.Time     // when the agent printed something
+	patience time.Duration // how long the agent may take to begin
 	was      size
 	now      size
 }
@@ -33,7 +34,7 @@ const (
 const (
 	// quiet is how long an agent prints nothing once it has drawn.
 	quiet = 100 * time.Millisecond
-	// repaintPatience is how long it may take to begin.
+	// repaintPatience is how long it may take to begin. One that goes on printing is waited for five times as long.
 	repaintPatience = 400 * time.Millisecond
 	// repaintPause keeps the mirror of an agent that floods from asking all the time.
 	repaintPause = 10 * time.Second
@@ -48,8 +49,10 @@ func (r *repaint) due() bool {
 
 // settled reports whether the agent has drawn after the last change, or will not.
 func (r *repaint) settled() bool {
-	drawn := r.lastData.After(r.since) && time.Since(r.lastData) >= quiet
-	return drawn || time.Since(r.since) >= repaintPatience && time.Since(r.lastData) >= quiet || time.Since(r.since) > 2*time.Second
+	calm := time.Since(r.lastData) >= quiet
+	drawn := r.lastData.After(r.since)
+	waited := time.Since(r.since)
+	return calm && (drawn || waited >= r.patience) || waited >= 5*r.patience
 }
 
 func (r *repaint) enter(step repaintStep) { r.step, r.since = step, time.Now() }

@@ -6,23 +6,45 @@ import (
 	"fleetdeck/fleet/launch"
 )
 
-// maxQueries bounds the cursor position queries that wait for one follower.
-const maxQueries = 16
+// maxMarks bounds what waits for one follower at its places in the output.
+const maxMarks = 32
 
 // follower is somebody who follows the output. Each is served by a goroutine of its own and only ever waited for by
 // that: one that is too slow finds itself skipped ahead to what the ring still holds.
 type follower struct {
 	output, cursor bool
-	at             uint64   // the offset of the next byte that it gets
-	queries        []uint64 // the queries that it was not told yet
+	at             uint64 // the offset of the next byte that it gets
+	size           winsize
+	marks          []mark // what it was not told yet, in order
 	gone           bool
+}
+
+// mark is something that a follower is told at its place in the output: a question for the cursor's position or a new
+// size. What comes after a new size was drawn for it.
+type mark struct {
+	at   uint64
+	size winsize // zero for a question
+}
+
+func (m mark) query() bool { return m.size == winsize{} }
+
+// mark gives every follower that wants it a mark at the end of the output, and says how many got it. o.mu is held.
+func (o *output) mark(size winsize, wants func(*follower) bool) (n int) {
+	for f := range o.followers {
+		if !wants(f) || len(f.marks) >= maxMarks {
+			continue
+		}
+		f.marks = append(f.marks, mark{o.end, size})
+		n++
+	}
+	return n
 }
 
 // follow serves conn until the terminal has ended or the other side is gone. status tells the present status.
 func (o *output) follow(conn net.Conn, req request, status func() launch.Status) error {
 	f := &follower{output: req.Output, cursor: req.Cursor, at: req.From}
 	o.mu.Lock()
-	f.at = min(f.at, o.end)
+	f.at, f.size = min(f.at, o.end), o.size
 	o.followers[f] = struct{}{}
 	o.mu.Unlock()
 	defer func() {
@@ -50,15 +72,16 @@ func (o *output) follow(conn net.Conn, req request, status func() launch.Status)
 				return err
 			}
 		}
-		if next.query {
-			if err := writeFrameAt(conn, frameQuery, next.queryAt, nil); err != nil {
+		if m := next.mark; m != nil && m.query() {
+			if err := writeFrameAt(conn, frameQuery, m.at, nil); err != nil {
 				return err
 			}
 		}
-		if next.rev == told {
+		if next.rev == told && (next.mark == nil || next.mark.query()) {
 			continue
 		}
 		s := status()
+		s.Cols, s.Rows = next.size.cols, next.size.rows // as at its place in the output
 		if s.Exit != nil && !next.last {
 			continue // the exit comes after the last byte
 		}
@@ -71,36 +94,41 @@ func (o *output) follow(conn net.Conn, req request, status func() launch.Status)
 
 // step is what a follower is told next.
 type step struct {
-	gone    bool
-	at      uint64 // of the n bytes of output
-	n       int
-	query   bool
-	queryAt uint64
-	rev     uint64 // of the status
-	last    bool   // nothing comes after this
+	gone bool
+	at   uint64 // of the n bytes of output
+	n    int
+	mark *mark
+	size winsize
+	rev  uint64 // of the status
+	last bool   // nothing comes after this
 }
 
 // next waits until there is something to tell f, whose status is of revision told.
 func (o *output) next(f *follower, buf []byte, told uint64) step {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for !f.gone && len(f.queries) == 0 && !(f.output && f.at < o.end) && told == o.statusRev {
+	for !f.gone && len(f.marks) == 0 && !(f.output && f.at < o.end) && told == o.statusRev {
 		o.changed.Wait()
 	}
 	s := step{gone: f.gone, rev: o.statusRev}
 	if f.output {
 		f.at = max(f.at, o.start())
 		limit := o.end
-		if len(f.queries) > 0 {
-			limit = max(f.at, f.queries[0])
+		if len(f.marks) > 0 {
+			limit = max(f.at, f.marks[0].at)
 		}
 		s.at, s.n = f.at, o.read(buf, f.at, limit)
 		f.at += uint64(s.n)
 	}
-	if len(f.queries) > 0 && (!f.output || f.at >= f.queries[0]) {
-		s.query, s.queryAt = true, f.queries[0]
-		f.queries = f.queries[1:]
+	if len(f.marks) > 0 && (!f.output || f.at >= f.marks[0].at) {
+		m := f.marks[0]
+		f.marks = f.marks[1:]
+		s.mark = &m
+		if !m.query() {
+			f.size = m.size
+		}
 	}
-	s.last = o.closed && len(f.queries) == 0 && (!f.output || f.at == o.end)
+	s.size = f.size
+	s.last = o.closed && len(f.marks) == 0 && (!f.output || f.at == o.end)
 	return s
 }

@@ -14,7 +14,7 @@ func modesOf(outputs ...string) *modes {
 		f.scan([]byte(s), winsize{80, 24}, sink{
 			pass: func(p []byte) { at += uint64(len(p)) },
 			ask:  func(query) {},
-			mode: func(s string) { m.note(s, at) },
+			mode: func(s string, ahead int) { m.note(s, at+uint64(ahead)) },
 		})
 	}
 	return &m

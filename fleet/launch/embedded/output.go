@@ -85,18 +85,11 @@ func (o *output) ask(q query) {
 		o.responder.answer(q.reply)
 		return
 	}
-	askers := 0
-	for f := range o.followers {
-		if f.cursor && len(f.queries) < maxQueries {
-			f.queries = append(f.queries, o.end)
-			askers++
-		}
-	}
-	o.responder.cursor(q.private, askers)
+	o.responder.cursor(q.private, o.mark(winsize{}, func(f *follower) bool { return f.cursor }))
 }
 
-// noteMode remembers a mode that was set or reset just before the end. o.mu is held.
-func (o *output) noteMode(s string) { o.modes.note(s, o.end) }
+// noteMode remembers a mode that is set or reset so many bytes after the end. o.mu is held.
+func (o *output) noteMode(seq string, ahead int) { o.modes.note(seq, o.end+uint64(ahead)) }
 
 // prelude gives the modes that were set at an offset.
 func (o *output) prelude(at uint64) string {
@@ -139,10 +132,13 @@ func (o *output) close() {
 	o.changed.Broadcast()
 }
 
+// setSize tells followers of a new size, which the terminal gets right after.
 func (o *output) setSize(size winsize) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.size = size
+	o.mark(size, func(*follower) bool { return true })
+	o.changed.Broadcast()
 }
 
 func (o *output) count() uint64 {

@@ -27,51 +27,62 @@ type query struct {
 type sink struct {
 	pass func([]byte) // output
 	ask  func(query)  // a question
-	// mode gets what was passed just now and sets modes: a control sequence without its introducer, or fullReset.
-	mode func(string)
+	// mode gets what sets modes: a control sequence without its introducer, or fullReset. It ends ahead bytes after what
+	// was passed so far, and is passed itself with the rest.
+	mode func(seq string, ahead int)
 }
 
-// scan sorts p.
+// scan sorts p. What is output is handed on in as few pieces as can be.
 func (f *filter) scan(p []byte, size winsize, to sink) {
 	if len(f.held) > 0 {
 		p = append(f.held, p...)
 		f.held = nil
 	}
-	for len(p) > 0 {
-		i := bytes.IndexByte(p, 0x1b)
+	from := 0 // what comes before was handed on
+	for at := 0; ; {
+		i := bytes.IndexByte(p[at:], 0x1b)
 		if i < 0 {
-			to.pass(p)
-			return
+			break
 		}
-		n, q, more := classify(p[i:], size)
+		at += i
+		n, q, more := classify(p[at:], size)
 		if more {
-			if i > 0 {
-				to.pass(p[:i])
-			}
-			f.held = bytes.Clone(p[i:])
-			return
+			f.held = bytes.Clone(p[at:])
+			p = p[:at]
+			break
 		}
-		switch seq := p[i : i+n]; {
-		case q != nil:
-			if i > 0 {
-				to.pass(p[:i])
+		seq := p[at : at+n]
+		at += n
+		if q != nil {
+			if run := p[from : at-n]; len(run) > 0 {
+				to.pass(run)
 			}
+			from = at
 			to.ask(*q)
-		default:
-			to.pass(p[:i+n])
-			switch {
-			case n > 4 && seq[1] == '[' && seq[2] == '?' && (seq[n-1] == 'h' || seq[n-1] == 'l'):
-				to.mode(string(seq[2:]))
-			case n == 2 && seq[1] == '=': // the keypad has a form of its own
-				to.mode("?66h")
-			case n == 2 && seq[1] == '>':
-				to.mode("?66l")
-			case n == 2 && seq[1] == 'c':
-				to.mode(fullReset)
-			}
+		} else if m := modeSequence(seq); m != "" {
+			to.mode(m, at-from)
 		}
-		p = p[i+n:]
 	}
+	if from < len(p) {
+		to.pass(p[from:])
+	}
+}
+
+// modeSequence gives what a filter tells of an escape sequence that sets modes, and nothing for any other.
+func modeSequence(seq []byte) string {
+	n := len(seq)
+	switch {
+	case n > 4 && seq[1] == '[' && seq[2] == '?' && (seq[n-1] == 'h' || seq[n-1] == 'l'):
+		return string(seq[2:])
+	case n != 2:
+	case seq[1] == '=': // the keypad has a form of its own
+		return "?66h"
+	case seq[1] == '>':
+		return "?66l"
+	case seq[1] == 'c':
+		return fullReset
+	}
+	return ""
 }
 
 // flush passes what was kept back.

@@ -20,7 +20,7 @@ func sift(s string, n int) (passed, answered string) {
 	}
 	for len(s) > 0 {
 		k := min(n, len(s))
-		f.scan([]byte(s[:k]), winsize{80, 24}, sink{pass, ask, func(string) {}})
+		f.scan([]byte(s[:k]), winsize{80, 24}, sink{pass, ask, func(string, int) {}})
 		s = s[k:]
 	}
 	f.flush(pass)

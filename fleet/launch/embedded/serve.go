@@ -97,13 +97,15 @@ func (h *holder) resize(cols, rows int) error {
 	if err := checkSize(cols, rows); err != nil {
 		return err
 	}
+	h.sizing.Lock()
+	defer h.sizing.Unlock()
+	// Told first: the agent may draw for the new size before this goroutine gets any further.
+	h.out.setSize(winsize{cols, rows})
 	if err := pty.Setsize(h.pty, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
 		return fmt.Errorf("size the terminal: %w", err)
 	}
-	h.out.setSize(winsize{cols, rows})
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.rec.Cols, h.rec.Rows = cols, rows
-	h.mu.Unlock()
-	h.out.wake()
 	return nil
 }

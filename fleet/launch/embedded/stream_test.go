@@ -298,6 +298,31 @@ func TestTheAgentIsToldOfANewSize(t *testing.T) {
 	}
 }
 
+// Whoever draws what comes needs the size that it was drawn for.
+func TestANewSizeIsToldBeforeWhatWasDrawnForIt(t *testing.T) {
+	term := start(t, specOf(t, "size"))
+	printed(t, term, "size 80x24")
+	frames := follow(t, term, launch.FollowOptions{Output: true})
+	for i := range 100 {
+		cols, rows := 81+i, 25+i%2
+		if err := term.Resize(t.Context(), cols, rows); err != nil {
+			t.Fatal(err)
+		}
+		var told launch.Status
+		text := ""
+		next(t, frames, "it is drawn", func(f launch.Frame) bool {
+			if f.Status != nil {
+				told = *f.Status
+			}
+			text += string(f.Data)
+			return strings.Contains(text, fmt.Sprintf("size %dx%d\r\n", cols, rows))
+		})
+		if told.Cols != cols || told.Rows != rows {
+			t.Fatalf("%dx%d was drawn when the size was told to be %dx%d", cols, rows, told.Cols, told.Rows)
+		}
+	}
+}
+
 func TestFilesAreTheUsersAlone(t *testing.T) {
 	spec := specOf(t, "idle")
 	start(t, spec)

@@ -45,6 +45,7 @@ func newSweep(t *testing.T) *sweep {
 	if err != nil {
 		t.Skipf("SKIPPED, no system call was made to fail: strace cannot trace here: %v: %s", err, out)
 	}
+	quickExit(t)
 	s := &sweep{rig: newRig(t, sweepAgents), strace: strace}
 	s.must(nil, "up")
 	doc := `{"` + standing + `": {"id": "other", "expires_at": "2100-01-01T00:00:00Z", "mine": [1, 2]}}`

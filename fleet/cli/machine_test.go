@@ -67,7 +67,7 @@ func shortly(t *testing.T) {
 	t.Helper()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, value := range map[string]string{"rapid.checks": "2", "rapid.steps": "20", "rapid.seed": "1", "rapid.shrinktime": "0s", "rapid.nofailfile": "true"} {
+	for name, value := range map[string]string{"rapid.checks": "6", "rapid.steps": "30", "rapid.seed": "1", "rapid.shrinktime": "0s", "rapid.nofailfile": "true"} {
 		if !given[name] && !(name == "rapid.seed" && given["rapid.checks"]) {
 			if err := flag.Set(name, value); err != nil {
 				t.Fatal(err)
@@ -144,6 +144,8 @@ func (m *machine) spawn(t *rapid.T) {
 	}
 	if err == nil {
 		m.alive[tree] = expected{out.Member, role}
+	} else if out.Member != "" {
+		m.awaitSlot(out.Member)
 	}
 }
 
@@ -217,6 +219,15 @@ func (m *machine) awaitEnd(t *rapid.T, id string, code int) {
 	if code >= 0 && (member.ExitCode == nil || *member.ExitCode != code) {
 		t.Fatalf("%s ended with %v, want %d", id, member.ExitCode, code)
 	}
+	m.awaitSlot(id)
+}
+
+// awaitSlot waits until no slot is id's: it is given back right after the end is on record, never before.
+func (m *machine) awaitSlot(id string) {
+	m.await(id+" has no slot", func() bool {
+		slots, err := m.client.Slots(context.Background())
+		return err == nil && !slices.ContainsFunc(slots, func(s fleet.Slot) bool { return s.Member == id })
+	})
 }
 
 // reserve writes a reservation by hand, which holds the tree, and drops it.

@@ -540,7 +540,7 @@ func TestQueuePassesByATaskThatIsRefusedTooOften(t *testing.T) {
 	k, told := r.keeper()
 	r.await("the next ones run", func() bool { r.pass(k); return len(r.chores()) == 2 })
 	q := r.queue()
-	if len(q) != 1 || q[0].State != "given_up" || !strings.Contains(q[0].Error, "no-such-program") || told.count("task_given_up") != 1 {
+	if len(q) != 1 || q[0].State != "given_up" || q[0].Reservation != "" || !strings.Contains(q[0].Error, "no-such-program") || told.count("task_given_up") != 1 {
 		t.Errorf("queue: %+v, told %v; want the first given up, told once", q, told.list)
 	}
 	r.must(nil, "queue", "rm", q[0].ID[len(q[0].ID)-6:])

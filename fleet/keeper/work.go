@@ -104,7 +104,7 @@ func (p *pass) send(ctx context.Context, t Task) (act Act, gone bool, err error)
 	}
 	act.Action, act.Reservation = actRefused, ""
 	if t.Failures+1 >= p.k.lim.crashes {
-		act.Action = actGiveUp
+		act.Action, t.Reservation = actGiveUp, ""
 		return act, true, p.giveUp(ctx, t, out.Message)
 	}
 	return act, false, p.change(ctx, t.ID, func(q *Task) bool {
@@ -118,7 +118,7 @@ func (p *pass) send(ctx context.Context, t Task) (act Act, gone bool, err error)
 // giveUp leaves a task in the queue for people to see, and lets the next of its tree pass it by.
 func (p *pass) giveUp(ctx context.Context, t Task, why string) error {
 	err := p.change(ctx, t.ID, func(q *Task) bool {
-		q.GivenUp, q.Error = true, why
+		q.GivenUp, q.Error, q.Reservation = true, why, t.Reservation
 		return true
 	})
 	if err == nil {

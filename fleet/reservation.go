@@ -1,6 +1,9 @@
 package fleet
 
-import "time"
+import (
+	"path"
+	"time"
+)
 
 // Reservation is the trace that a dispatch leaves between the daemon accepting it and listing its worker.
 //
@@ -98,7 +101,7 @@ const (
 	VerdictPending Verdict = "pending" // holds its tree
 	VerdictListed  Verdict = "listed"  // its worker is a member; may be dropped
 	VerdictExpired Verdict = "expired" // its grace ran out; may be dropped
-	// VerdictInvalid is an entry without an id, or under a key that is no absolute path. It holds its tree until its
+	// VerdictInvalid is an entry without an id, or under a key that is no clean absolute path. It holds its tree until its
 	// time is over, since whoever wrote it meant something; then it may be dropped.
 	VerdictInvalid Verdict = "invalid"
 )
@@ -113,7 +116,7 @@ type Entry struct {
 func (e Entry) On() Tree { return Tree{Path: e.Tree, File: e.File} }
 
 // Valid reports whether e can be told from every other entry and names a place.
-func (e Entry) Valid() bool { return e.ID != "" && len(e.Tree) > 0 && e.Tree[0] == '/' }
+func (e Entry) Valid() bool { return e.ID != "" && path.IsAbs(e.Tree) && path.Clean(e.Tree) == e.Tree }
 
 // Judge gives the verdict on e and whether it may be dropped.
 func Judge(e Entry, roster Roster, now Instant) (v Verdict, droppable bool) {

@@ -16,10 +16,12 @@ type Agent struct {
 	Ready string
 }
 
+// A task may begin with a dash: "--" keeps it from being read as an option.
+//
 // known are the agents with a profile of their own, in the order in which they are offered.
 var known = []Agent{
-	{Name: "claude", Command: []string{"claude", "--append-system-prompt", "{charter}", "{task}"}, Ready: "output"},
-	{Name: "codex", Command: []string{"codex", "-c", "developer_instructions={charter}", "{task}"}, Ready: "output"},
+	{Name: "claude", Command: []string{"claude", "--append-system-prompt", "{charter}", "--", "{task}"}, Ready: "output"},
+	{Name: "codex", Command: []string{"codex", "-c", "developer_instructions={charter}", "--", "{task}"}, Ready: "output"},
 	{Name: "shell", Command: []string{shell()}, Ready: "started"},
 }
 

@@ -319,6 +319,9 @@ func refusalFor(t fleet.Tree, h fleet.Holding) error {
 	by := "a launch"
 	if e := h.Entry; e != nil {
 		by = "reservation " + e.ID
+		if e.ID == "" {
+			by = "an entry without an id"
+		}
 		if p := e.Dispatcher; p.Program != "" {
 			by += fmt.Sprintf(" of %s (pid %d)", strings.TrimSpace(p.Program), p.Pid)
 		}

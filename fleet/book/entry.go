@@ -82,8 +82,11 @@ func decode(tree string, raw json.RawMessage) (fleet.Entry, error) {
 				e.Dispatcher = d
 			}
 		case "boot":
-			if err := json.Unmarshal(value, &e.Boot); err != nil {
-				return fleet.Entry{}, &entryError{tree, fmt.Errorf("boot: %w", err)}
+			// A boot that cannot be read is as good as none, and expires_at counts: some programs write large numbers
+			// as floats.
+			var b fleet.BootStamp
+			if json.Unmarshal(value, &b) == nil {
+				e.Boot = b
 			}
 		}
 	}

@@ -158,89 +158,7 @@ func TestOneTreeGetsOneWorker(t *testing.T) {
 			t.Errorf("%d members are listed, %d were started", len(alive), len(r.starts()))
 		}
 	})
-
-	t.Run("beside a dispatcher in Python", func(t *testing.T) {
-		python, err := exec.LookPath("python3")
-		if err != nil {
-			t.Skip("no python3 here")
-		}
-		r := newRig(t, agents)
-		r.must(nil, "up")
-		script := filepath.Join(r.dir, "dispatch.py")
-		if err := os.WriteFile(script, []byte(pythonDispatcher), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		for round := range 5 {
-			tree := r.repo(fmt.Sprintf("api%d", round))
-			foreign := exec.Command(python, script, r.file(), filepath.Join(r.state, "fleetd.sock"), tree)
-			var out bytes.Buffer
-			foreign.Stdout, foreign.Stderr = &out, &out
-			if err := foreign.Start(); err != nil {
-				t.Fatal(err)
-			}
-			codes := r.race(8, []string{tree}, "--profile", "worker")
-			foreign.Wait()
-			won := count(codes, 0)
-			switch foreign.ProcessState.ExitCode() {
-			case 0:
-				won++
-			case 3:
-			default:
-				t.Errorf("the Python dispatcher ended with %d: %s", foreign.ProcessState.ExitCode(), out.String())
-			}
-			if won != 1 {
-				t.Errorf("round %d: %d won, want 1 (ours %v, theirs: %s)", round, won, codes, out.String())
-			}
-			r.awaitOccupancy(tree, fleet.Taken)
-			if got := r.starts(); len(got) != round+1 {
-				t.Errorf("round %d: %d agents were started in all, want %d", round, len(got), round+1)
-			}
-		}
-	})
 }
-
-// pythonDispatcher reserves under flock(2) and asks the daemon by itself. It exits 0 if it won, 3 if it was refused.
-const pythonDispatcher = `
-import fcntl, http.client, json, os, socket, sys, uuid, datetime
-path, sock, tree = sys.argv[1:4]
-
-class Conn(http.client.HTTPConnection):
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(sock)
-
-def call(method, url, body=None):
-    c = Conn("fleetd")
-    c.request(method, url, body)
-    r = c.getresponse()
-    return r.status, json.loads(r.read())
-
-rid = str(uuid.uuid4())
-now = datetime.datetime.now(datetime.timezone.utc)
-with open(path + ".lock", "a+") as lock:
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    try:
-        doc = json.load(open(path))
-    except FileNotFoundError:
-        doc = {"$format": "fleetdeck.reservations/1"}
-    roster = call("GET", "/v1/roster")[1]
-    taken = [m for m in roster["members"] if m["tree"] == tree and m["state"] != "exited"]
-    taken += [l for l in roster["launches"] if l["tree"] == tree]
-    listed = {m["reservation"] for m in roster["members"]}
-    e = doc.get(tree)
-    if e and e["id"] not in listed and datetime.datetime.fromisoformat(e["expires_at"].replace("Z", "+00:00")[:26].rstrip("Z").split("+")[0]).replace(tzinfo=datetime.timezone.utc) > now:
-        taken.append(e)
-    if taken:
-        print("taken", taken[0]); sys.exit(3)
-    doc[tree] = {"id": rid, "expires_at": (now + datetime.timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%SZ"), "mine": True}
-    tmp = path + ".py-tmp"
-    with open(tmp, "w") as f:
-        json.dump(doc, f); f.flush(); os.fsync(f.fileno())
-    os.rename(tmp, path)
-status, answer = call("POST", "/v1/members", json.dumps({"reservation": rid, "tree": tree, "role": "dev", "profile": "worker"}))
-print(status, answer)
-sys.exit(0 if status == 202 else 3)
-`
 
 func TestPruneLeavesTheFileAloneWhileTheLockIsHeld(t *testing.T) {
 	r := newRig(t, agents)
@@ -437,7 +355,7 @@ func TestPausedDispatcherIsTooLate(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for {
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 			data, _ := os.ReadFile(r.file())
 			if bytes.Contains(data, []byte(tree)) {
 				break
@@ -479,7 +397,7 @@ func stopped(pid int) bool {
 		return true // no /proc here: the signal is all there is
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(rest, "T")
+	return strings.HasPrefix(rest, "T") || strings.HasPrefix(rest, "Z") // or it was quicker, and has ended
 }
 
 func TestLostAnswerIsAskedForAgain(t *testing.T) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -59,6 +60,9 @@ their ids, roles and charters. --foreground runs it here, for a service manager.
 func (s *session) runDaemon(ctx context.Context, log io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if err := s.insideAgent(); err != nil {
+		return err
+	}
 	s.client = s.client.As("") // the daemon is nobody's, also where a member started it
 	exe, err := os.Executable()
 	if err != nil {
@@ -75,8 +79,13 @@ func (s *session) runDaemon(ctx context.Context, log io.Writer) error {
 
 // ensureDaemon starts the daemon in the background if none answers, and waits until one does.
 func (s *session) ensureDaemon(ctx context.Context) (pid int, started bool, err error) {
-	if h, err := s.client.Health(ctx); err == nil {
-		return h.Pid, false, nil
+	pid, err = s.health(ctx)
+	var silent *silentError
+	if err == nil || errors.As(err, &silent) {
+		return pid, false, err
+	}
+	if err := s.insideAgent(); err != nil {
+		return 0, false, err
 	}
 	exe, err := os.Executable()
 	if err != nil {
@@ -146,7 +155,7 @@ func newDownCommand(g *globals) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
 			defer cancel()
-			health, err := s.client.Health(ctx)
+			pid, err := s.health(ctx)
 			if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeDaemonUnreachable {
 				g.say("the daemon is not running")
 				return nil
@@ -154,14 +163,14 @@ func newDownCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("stop the daemon: %w", err)
 			}
-			self, _ := process.Of(health.Pid) // where it cannot be identified, not alive is the answer below
+			self, _ := process.Of(pid) // where it cannot be identified, not alive is the answer below
 			if err := s.client.Shutdown(ctx, stopMembers); err != nil {
 				return fmt.Errorf("stop the daemon: %w", err)
 			}
 			for process.Alive(self) {
 				select {
 				case <-ctx.Done():
-					return fmt.Errorf("the daemon, pid %d, was told to stop and has not", health.Pid)
+					return fmt.Errorf("the daemon, pid %d, was told to stop and has not", pid)
 				case <-time.After(10 * time.Millisecond):
 				}
 			}

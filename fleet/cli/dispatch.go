@@ -27,19 +27,22 @@ type orderFlags struct {
 	profile string
 	grace   time.Duration
 	noGit   bool
+	// graceSet says that a grace was asked for.
+	graceSet bool
 }
 
 func (o *orderFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.role, "role", fleet.RoleDev, "`role` of the agent")
-	f.StringVar(&o.profile, "profile", "", "`profile` that it runs on (default: the first one configured)")
+	f.StringVar(&o.profile, "profile", "", "`profile` that it runs on (default: the first by name, shell last)")
+	cmd.PreRun = func(cmd *cobra.Command, _ []string) { o.graceSet = cmd.Flags().Changed("grace") }
 	f.DurationVar(&o.grace, "grace", 0, "boot grace (default: as configured)")
 	f.BoolVar(&o.noGit, "no-git", false, "let a directory outside git be a tree of its own")
 }
 
 // order makes the order for path, with the session's defaults.
 func (o *orderFlags) order(s *session, path string) (fleet.Order, error) {
-	if o.grace < 0 {
+	if o.graceSet && o.grace <= 0 {
 		return fleet.Order{}, usagef("--grace %s: a grace is more than zero", o.grace)
 	}
 	profile := o.profile
@@ -84,11 +87,13 @@ sends it once the tree is free.
 	cmd.Flags().StringVar(&taskFile, "task-file", "", "`file` that says what the agent is to do; - is stdin")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the agent is listed")
 	cmd.Flags().BoolVar(&queue, "queue", false, "if the tree is taken, put the task into the queue")
-	cmd.MarkFlagsMutuallyExclusive("task", "task-file")
 	return cmd
 }
 
 func readTask(stdin io.Reader, task, file string) (string, error) {
+	if task != "" && file != "" {
+		return "", usagef("--task and --task-file are two tasks: give one")
+	}
 	if file == "" {
 		return task, nil
 	}

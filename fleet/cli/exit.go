@@ -60,6 +60,7 @@ func exitCode(err error) int {
 	var usage *usageError
 	var conf *config.Error
 	var missing *notFoundError
+	var silent *silentError
 	refusal := fleet.RefusalOf(err)
 	switch {
 	case err == nil:
@@ -70,8 +71,10 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &missing), errors.Is(err, tree.ErrNotFound):
 		return exitNotFound
-	case errors.Is(err, tree.ErrNotTree):
+	case errors.Is(err, tree.ErrNotTree), errors.Is(err, tree.ErrUnusable):
 		return exitUsage
+	case errors.As(err, &silent):
+		return exitUnreachable
 	case refusal == nil:
 		if errors.Is(err, lockfile.ErrBusy) {
 			return exitBusy
@@ -106,10 +109,13 @@ func printError(w io.Writer, err error) {
 	fmt.Fprintf(w, "fleetdeck: error: %v\n", err)
 	hint := ""
 	var missing *notFoundError
+	var silent *silentError
 	if r := fleet.RefusalOf(err); r != nil {
 		hint = r.Hint
 	} else if errors.As(err, &missing) {
 		hint = missing.hint
+	} else if errors.As(err, &silent) {
+		hint = silent.hint()
 	}
 	if hint != "" {
 		fmt.Fprintf(w, "fleetdeck: hint: %s\n", hint)

@@ -140,7 +140,13 @@ func (s *sweep) wantNextToWork() {
 	next := s.newTree()
 	var out fleet.Outcome
 	s.must(&out, "reserve", next, "--no-git", "--profile", "brief")
-	if left := s.litter(); len(left) > 0 {
+	// The daemon may be writing at this moment: what it has open is not litter.
+	left := slices.DeleteFunc(s.litter(), func(path string) bool {
+		var pid int
+		fmt.Sscanf(filepath.Base(path), ".reservations.json.tmp-%d-", &pid)
+		return pid != 0 && processAlive(pid)
+	})
+	if len(left) > 0 {
 		s.t.Errorf("the next write left %v of the dead one", left)
 	}
 	s.must(nil, "release", next, "--id", out.Reservation)

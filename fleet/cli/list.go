@@ -147,7 +147,7 @@ func newTreesCommand(g *globals) *cobra.Command {
 func usable(snap fleet.Snapshot, daemon bool) error {
 	if snap.File.Error != "" {
 		return fleet.Refuse(fleet.CodeFileCorrupt, "%s", snap.File.Error).
-			WithHint("'fleetdeck repair' sets a corrupt file aside and rebuilds it")
+			WithHint("nothing was changed; 'fleetdeck repair' sets a corrupt file aside, and leaves one of a newer format alone")
 	}
 	if daemon && !snap.Daemon.Running {
 		return fleet.Refuse(fleet.CodeDaemonUnreachable, "%s", snap.Daemon.Error).WithHint("start it with 'fleetdeck up'")

@@ -92,7 +92,11 @@ func newScreenCommand(g *globals) *cobra.Command {
 			if styled && !g.noColor && os.Getenv("NO_COLOR") == "" {
 				lines = screen.Styled
 			}
-			for _, l := range lines {
+			last := len(screen.Lines)
+			for last > 0 && strings.TrimSpace(screen.Lines[last-1]) == "" {
+				last--
+			}
+			for _, l := range lines[:min(last, len(lines))] {
 				fmt.Fprintln(g.out, strings.TrimRight(l, " "))
 			}
 			return nil

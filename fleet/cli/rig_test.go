@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		os.Exit(cli.Main(os.Args[1:], cli.Build{Version: "test"}))
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")) // hundreds of processes would sleep a second each
 	os.Exit(m.Run())
 }
 

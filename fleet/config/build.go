@@ -81,6 +81,9 @@ func (b *builder) build(f file) *Config {
 		role := Role{May: r.May}
 		if r.Charter != "" {
 			role.Charter = b.abs(r.Charter)
+			if _, err := os.Stat(role.Charter); err != nil {
+				b.fail("roles."+name+".charter", "%v", err)
+			}
 		}
 		for _, m := range r.May {
 			if !slices.Contains([]string{"spawn", "send", "stop"}, m) {

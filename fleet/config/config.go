@@ -185,7 +185,7 @@ func Load(asked, cwd string) (*Config, error) {
 			return Parse(abs, data)
 		}
 		if mustExist || !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("read the configuration: %w", err)
+			return nil, &Error{Path: abs, Msg: "cannot be read: " + err.Error()}
 		}
 	}
 	return Default(cwd), nil

@@ -74,7 +74,7 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 		return record{}, err
 	}
 	if fresh {
-		d.tend(rec)
+		d.tend(rec, false)
 	}
 	return rec, nil
 }

@@ -125,6 +125,9 @@ func run(ctx context.Context, opts Options, slots pool) error {
 // restore takes over what an earlier daemon left: slots first, so that none is given away, then a tender for each record that
 // is not over.
 func (d *Daemon) restore() error {
+	if err := d.takeInOrphans(); err != nil {
+		return err
+	}
 	view := d.reg.view()
 	adopted := 0
 	for _, rec := range view.records {
@@ -146,10 +149,9 @@ func (d *Daemon) restore() error {
 	}
 	for _, rec := range view.records {
 		if !rec.over() {
-			d.tend(*rec)
+			d.tend(*rec, true)
 		}
 	}
-	d.sweep(view)
 	d.events.add("info", "daemon_up", "", "", "daemon %s is up with %d agents", d.Version, adopted)
 	return nil
 }
@@ -190,19 +192,6 @@ func (d *Daemon) alarm(kind string, rec record, format string, args ...any) {
 	msg := fmt.Sprintf(format, args...)
 	d.Log("%s: %s", kind, msg)
 	d.events.add("alarm", kind, rec.Tree, rec.ID, "%s", msg)
-}
-
-// sweep removes the directories of members that are on no record any more.
-func (d *Daemon) sweep(view *registryView) {
-	dirs, err := os.ReadDir(filepath.Join(d.State.Path, "members"))
-	if err != nil {
-		return // there are none yet
-	}
-	for _, dir := range dirs {
-		if view.records[dir.Name()] == nil {
-			d.forget(dir.Name())
-		}
-	}
 }
 
 // forget removes what is left of a member that is on no record any more.

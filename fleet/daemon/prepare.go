@@ -38,6 +38,9 @@ func (d *Daemon) prepare(rec record) (launch.Spec, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return launch.Spec{}, err
 	}
+	if err := d.writeAdmitted(rec); err != nil {
+		return launch.Spec{}, err
+	}
 	charter, err := d.charter(rec.Role)
 	if err != nil {
 		return launch.Spec{}, err

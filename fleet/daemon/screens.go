@@ -67,7 +67,7 @@ func (s *screens) get(ctx context.Context, d *Daemon, rec record, rev uint64) (f
 		return fleet.Screen{}, fleet.Refuse(fleet.CodeNotFound, "%s has no screen: %w", rec.ID, err)
 	}
 	if rec.over() {
-		return lastScreen(term)
+		return lastScreen(ctx, term)
 	}
 	wctx, cancel := context.WithTimeout(ctx, screenWait)
 	defer cancel()
@@ -80,12 +80,16 @@ func (s *screens) get(ctx context.Context, d *Daemon, rec record, rev uint64) (f
 }
 
 // lastScreen draws the end of the log of what has ended.
-func lastScreen(term launch.Terminal) (fleet.Screen, error) {
+func lastScreen(ctx context.Context, term launch.Terminal) (fleet.Screen, error) {
+	cols, rows := termCols, termRows
+	if status, err := term.Status(ctx); err == nil && status.Cols > 0 {
+		cols, rows = status.Cols, status.Rows
+	}
 	data, err := term.Log(256 << 10)
 	if err != nil {
 		return fleet.Screen{}, fmt.Errorf("read the log: %w", err)
 	}
-	em := screen.New(termCols, termRows)
+	em := screen.New(cols, rows)
 	defer em.Close()
 	if _, err := em.Write(data); err != nil {
 		return fleet.Screen{}, fmt.Errorf("draw the log: %w", err)

@@ -209,6 +209,8 @@ func (d *Daemon) stop(ctx context.Context, rec record) error {
 	if t == nil {
 		return fmt.Errorf("stop %s: the daemon is ending", rec.ID)
 	}
+	ctx, cancel := context.WithTimeout(ctx, stopLimit)
+	defer cancel()
 	if rec.launching() {
 		t.stop(errStopped)
 	} else {
@@ -224,9 +226,12 @@ func (d *Daemon) stop(ctx context.Context, rec record) error {
 	case <-t.ended:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("stop %s: %w", rec.ID, ctx.Err())
+		return fmt.Errorf("stop %s: it has not ended, or its end could not be recorded, within %s: see 'fleetdeck events' and daemon.log", rec.ID, stopLimit)
 	}
 }
+
+// stopLimit bounds a stop: what takes longer goes on, and is not waited for.
+const stopLimit = 30 * time.Second
 
 func (d *Daemon) getScreen(w http.ResponseWriter, r *http.Request) error {
 	rec, err := d.lookup(r)

@@ -11,6 +11,7 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/config"
 	"fleetdeck/fleet/launch"
+	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/plain"
 )
 
@@ -36,9 +37,9 @@ func (r *record) bootDeadline() fleet.Deadline {
 }
 
 // tend starts the one goroutine that carries a record from wherever it is to its end.
-func (d *Daemon) tend(rec record) {
+func (d *Daemon) tend(rec record, adopted bool) {
 	ctx, stop := context.WithCancelCause(d.ctx)
-	t := &tender{d: d, id: rec.ID, stop: stop, ended: make(chan struct{})}
+	t := &tender{d: d, id: rec.ID, stop: stop, ended: make(chan struct{}), adopted: adopted}
 	d.mu.Lock()
 	d.tended[rec.ID] = t
 	d.mu.Unlock()
@@ -61,6 +62,8 @@ type tender struct {
 	// stop with errStopped makes a launch give up. A member is stopped at its terminal, which the tender then sees.
 	stop  context.CancelCauseFunc
 	ended chan struct{}
+	// adopted says that an earlier daemon made the record.
+	adopted bool
 }
 
 func (t *tender) record() record {
@@ -97,45 +100,68 @@ func (t *tender) run(ctx context.Context) {
 	t.watch(ctx, term)
 }
 
-// terminal finds the record's terminal, or starts it. It goes on asking while the answer is unknown; an error is proof that there is none.
+// terminal finds the record's terminal, or starts it. It goes on asking while the answer is unknown; an error is proof that
+// there is none, and neither means that the daemon ends. A launch that is stopped meanwhile is not simply given up: what was
+// begun is either found, or proven to be gone.
 func (t *tender) terminal(ctx context.Context) (launch.Terminal, error) {
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+	begun := t.adopted // the daemon before may have come as far as to start it
+	for pause := firstPause; ; pause = min(2*pause, 5*time.Second) {
 		rec := t.record()
-		term, err := t.d.Launcher.Find(ctx, rec.ID, t.d.dirOf(rec.ID))
+		term, err := t.d.Launcher.Find(t.d.ctx, rec.ID, t.d.dirOf(rec.ID))
 		switch {
 		case err == nil:
 			return term, nil
 		case errors.Is(err, launch.ErrGone):
 			return nil, launchFailed("its terminal was killed")
-		case errors.Is(err, launch.ErrNotStarted) && !rec.launching():
-			return nil, err
+		case errors.Is(err, launch.ErrNotStarted) && rec.Step != stepAccepted:
+			// It was started, so its directory was taken away. That proves nothing of the agent.
+			if process.Alive(rec.Agent) {
+				if pause == firstPause {
+					t.d.alarm("terminal_lost", rec, "the directory of member %s is gone while its agent, pid %d, lives: nobody can see or stop it through fleetdeck any more", rec.ID, rec.Agent.Pid)
+				}
+				err = errors.New("its directory is gone, and its agent lives")
+				break
+			}
+			if err = t.endMarked(); err == nil {
+				return nil, launchFailed("its terminal and its directory are gone")
+			}
 		case errors.Is(err, launch.ErrNotStarted):
-			term, err = t.start(ctx, rec)
-			if err == nil {
+			if begun {
+				if err = t.endMarked(); err != nil {
+					break
+				}
+			}
+			if cause := context.Cause(ctx); cause != nil && t.d.ctx.Err() == nil {
+				return nil, launchFailed("%w", cause)
+			}
+			begun = true
+			if term, err = t.start(rec); err == nil {
 				return term, nil
 			}
-			if refusal := fleet.RefusalOf(err); refusal != nil || errors.Is(err, launch.ErrNotStarted) {
+			if fleet.RefusalOf(err) != nil || errors.Is(err, launch.ErrNotStarted) {
 				return nil, err
 			}
 		}
-		if cause := context.Cause(ctx); cause != nil {
-			if errors.Is(cause, errStopped) && t.d.ctx.Err() == nil {
-				return nil, cause
-			}
+		if t.d.ctx.Err() != nil {
 			return nil, nil
 		}
 		t.d.Log("terminal of %s: %v", rec.ID, err)
-		sleep(ctx, pause)
+		sleep(t.d.ctx, pause)
 	}
 }
 
+// firstPause is the first pause between two questions to a terminal that gives no answer.
+const firstPause = 100 * time.Millisecond
+
+// endMarked ends whatever runs as the record's agent, found by the mark in its environment.
+func (t *tender) endMarked() error {
+	return process.EndTree(t.d.ctx, t.record().Agent, "FLEETDECK_MEMBER="+t.id, bootPatience)
+}
+
 // start starts the agent, unless its time is up already.
-func (t *tender) start(ctx context.Context, rec record) (launch.Terminal, error) {
+func (t *tender) start(rec record) (launch.Terminal, error) {
 	if rec.bootDeadline().Remaining(t.d.Now()) <= 0 {
 		return nil, launchFailed("its grace was over before it could be started")
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		return nil, launchFailed("%w", cause)
 	}
 	spec, err := t.d.prepare(rec)
 	if err != nil {
@@ -149,7 +175,7 @@ func (t *tender) start(ctx context.Context, rec record) (launch.Terminal, error)
 	if err := t.d.reg.update(rec.ID, func(r *record) error { r.TokenSHA256 = hashToken(token); return nil }); err != nil {
 		return nil, launchFailed("%w", err)
 	}
-	return t.d.Launcher.Start(ctx, spec)
+	return t.d.Launcher.Start(t.d.ctx, spec)
 }
 
 // boot waits until the agent is ready and lists it. An error means that it will not be: it is still to be ended.
@@ -302,7 +328,9 @@ func (t *tender) fail(term launch.Terminal, why error) {
 		reason = launchFailed("%w", why)
 	}
 	if term != nil {
-		t.end(term)
+		if !t.end(term) {
+			return // not proven dead, so the record goes on holding tree and slot; the next daemon takes it up
+		}
 		if tail := logTail(term); tail != "" {
 			reason.Hint = "its last words: " + tail
 		}
@@ -329,16 +357,17 @@ func (t *tender) fail(term launch.Terminal, why error) {
 	}
 }
 
-// end stops the terminal's processes, and goes on until they are gone: as long as one may live the tree is not free.
-func (t *tender) end(term launch.Terminal) {
+// end stops the terminal's processes, and goes on until they are gone: as long as one may live the tree is not free. It
+// reports whether they are; they may not be where the daemon ends first.
+func (t *tender) end(term launch.Terminal) bool {
 	for {
 		err := term.Stop(t.d.ctx, bootPatience)
 		if err == nil || errors.Is(err, launch.ErrGone) {
-			return
+			return true
 		}
 		t.d.Log("end launch %s: %v", t.id, err)
 		if !sleep(t.d.ctx, time.Second) {
-			return
+			return false
 		}
 	}
 }

@@ -25,6 +25,8 @@ var (
 	ErrNotFound = errors.New("no such directory")
 	// ErrNotTree means that the directory is in no git working tree.
 	ErrNotTree = errors.New("not in a git working tree")
+	// ErrUnusable means that git knows the place, and no agent can work there.
+	ErrUnusable = errors.New("not a tree to work in")
 )
 
 // gitTimeout bounds one call to git.
@@ -58,7 +60,7 @@ func Resolve(ctx context.Context, path string, noGit bool) (fleet.Tree, error) {
 		return fleet.Tree{}, fmt.Errorf("tree %s: %w", path, err)
 	}
 	if !utf8.ValidString(top) {
-		return fleet.Tree{}, fmt.Errorf("tree %q: the path is not valid UTF-8, so it cannot be a key of the reservation file: rename it", top)
+		return fleet.Tree{}, fmt.Errorf("tree %q: %w: the path is not valid UTF-8, so it cannot be a key of the reservation file: rename it", top, ErrUnusable)
 	}
 	file, err := Identify(top)
 	if err != nil {
@@ -96,10 +98,10 @@ func toplevel(ctx context.Context, dir string) (string, error) {
 	}
 	switch said := gitErr.Stderr; {
 	case strings.Contains(said, "dubious ownership"):
-		return "", fmt.Errorf("git refuses it, since another user owns it: "+
-			"if you trust it, run: git config --global --add safe.directory %s", dir)
+		return "", fmt.Errorf("%w: git refuses it, since another user owns it: "+
+			"if you trust it, run: git config --global --add safe.directory %s", ErrUnusable, dir)
 	case strings.Contains(said, "must be run in a work tree"):
-		return "", fmt.Errorf("it is a bare repository or the inside of a .git directory, where no agent can work: name a working tree")
+		return "", fmt.Errorf("%w: it is a bare repository or the inside of a .git directory: name a working tree", ErrUnusable)
 	case strings.Contains(said, "not a git repository"):
 		return "", fmt.Errorf("%w (use --no-git to let the directory be a tree of its own)", ErrNotTree)
 	default:

@@ -1,0 +1,102 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/launch"
+	"fleetdeck/fleet/launch/process"
+)
+
+// admittedFile is the copy of a record in its member's directory, as it was when it was admitted. It is read only where
+// the registry has been lost.
+const admittedFile = "admitted.json"
+
+func (d *Daemon) writeAdmitted(rec record) error {
+	data, err := json.Marshal(&rec)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(d.dirOf(rec.ID), admittedFile), data, 0o600)
+}
+
+// takeInOrphans looks for terminals that are on no record: a registry that was lost, or put back from an older copy, must not
+// make their trees free. A member among them is listed again; a launch is ended. What is over is removed. Where it cannot
+// be said what one is, the daemon does not start.
+func (d *Daemon) takeInOrphans() error {
+	dirs, err := os.ReadDir(filepath.Join(d.State.Path, "members"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for members that are on no record: %w", err)
+	}
+	view := d.reg.view()
+	for _, dir := range dirs {
+		if view.records[dir.Name()] != nil {
+			continue
+		}
+		if err := d.takeIn(dir.Name()); err != nil {
+			return fmt.Errorf("%s is on no record, and may hold a living agent: %w: end that agent, then remove the directory", d.dirOf(dir.Name()), err)
+		}
+	}
+	return nil
+}
+
+func (d *Daemon) takeIn(id string) error {
+	term, err := d.Launcher.Find(d.ctx, id, d.dirOf(id))
+	if errors.Is(err, launch.ErrNotStarted) || errors.Is(err, launch.ErrGone) {
+		if err := process.EndTree(d.ctx, fleet.Process{}, "FLEETDECK_MEMBER="+id, bootPatience); err != nil {
+			return err
+		}
+		d.forget(id)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	status, err := term.Status(d.ctx)
+	if err != nil {
+		return err
+	}
+	var rec record
+	switch {
+	case status.Phase == launch.Exited:
+		d.forget(id)
+		return nil
+	case !status.Confirmed:
+		if err := term.Stop(d.ctx, stopPatience); err != nil && !errors.Is(err, launch.ErrGone) {
+			return err
+		}
+		d.events.add("warn", "orphan_ended", "", id, "a launch that was on no record was ended")
+		d.forget(id)
+		return nil
+	}
+	data, err := os.ReadFile(filepath.Join(d.dirOf(id), admittedFile))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &rec); err != nil || rec.ID != id || rec.Tree == "" {
+		return fmt.Errorf("its %s is damaged: %w", admittedFile, errors.Join(err, errors.New("it names another member")))
+	}
+	rec.Agent, rec.CharterSHA256 = status.Agent, status.Receipt
+	rec.StartedAt, rec.ListedAt = rec.AcceptedAt, d.Now().Wall.UTC()
+	rec.State, rec.StateSource = fleet.StateUnknown, "launch"
+	token, err := d.token(id)
+	if err != nil {
+		return err
+	}
+	rec.TokenSHA256 = hashToken(token)
+	for _, step := range []string{stepAccepted, stepBooting, stepListed} {
+		rec.Step = step
+		if err := d.reg.put(rec); err != nil {
+			return err
+		}
+	}
+	d.alarm("orphan_listed", rec, "%s on %s was on no record and is listed again: was the registry removed?", rec.Role, rec.Profile)
+	return nil
+}

@@ -224,9 +224,7 @@ func TestTheToolsDoWhatTheCommandsDo(t *testing.T) {
 			if s := r.call(session, "fleet_stop", map[string]any{"member": id}); s.Failed || len(r.alive()) != 0 {
 				t.Errorf("stop: %+v, alive %v", s, r.alive())
 			}
-			if rows := r.reservations(); len(rows) != 0 {
-				t.Errorf("reservations %v are left", rows)
-			}
+			r.await("no reservation is left", func() bool { return len(r.reservations()) == 0 })
 		})
 	}
 }
@@ -240,11 +238,11 @@ func TestTheToolsActAsTheMemberThatCalls(t *testing.T) {
 			asDev, asBoss := door(r, r.identity(dev.Member)), door(r, r.identity(boss.Member))
 			target := r.repo("target")
 
-			before, _ := r.fileState()
+			before, info := r.fileState()
 			wantRefusal(t, "a dev's spawn", r.call(asDev, "fleet_spawn", map[string]any{"tree": target, "profile": "worker", "task": ""}), fleet.CodeNotAllowed)
 			wantRefusal(t, "a dev's send", r.call(asDev, "fleet_send", map[string]any{"member": boss.Member, "text": "x"}), fleet.CodeNotAllowed)
 			wantRefusal(t, "a dev's stop", r.call(asDev, "fleet_stop", map[string]any{"member": boss.Member}), fleet.CodeNotAllowed)
-			if after, _ := r.fileState(); after != before {
+			if after, now := r.fileState(); after != before || !now.ModTime().Equal(info.ModTime()) {
 				t.Errorf("the refused dev changed the reservation file: %q, then %q", before, after)
 			}
 			if len(r.starts()) != 2 || len(r.alive()) != 2 {

@@ -69,9 +69,7 @@ func TestASlotHasOneMemberHoweverManyAsk(t *testing.T) {
 			t.Errorf("%s read the charter %q, want the architect's", id, got)
 		}
 	}
-	if rows := r.reservations(); len(rows) != 0 {
-		t.Errorf("reservations %v are left, want none", rows)
-	}
+	r.await("no reservation is left", func() bool { return len(r.reservations()) == 0 })
 }
 
 func TestARefusedSlotReachesNoLauncher(t *testing.T) {

@@ -230,7 +230,7 @@ func TestKeeperStopsACrashLoopWithOneLine(t *testing.T) {
 	}
 }
 
-// TestKilledKeeperSendsEachTaskOnce kills keepers, sooner or later after they began to work, until the queue is empty.
+// TestKilledKeeperSendsEachTaskOnce kills keepers, sooner or later after they began to work, and lets the last one finish.
 func TestKilledKeeperSendsEachTaskOnce(t *testing.T) {
 	r := newRig(t, strings.Replace(kept, `grace = "20s"`, `grace = "3s"`, 1))
 	r.must(nil, "up")
@@ -246,16 +246,13 @@ func TestKilledKeeperSendsEachTaskOnce(t *testing.T) {
 		r.must(nil, "queue", "add", tree, "--profile", "chore", "--task", task)
 	}
 	kills := 0
-	ends := time.Now().Add(2 * patience)
-	for len(r.queue()) > 0 {
-		if time.Now().After(ends) {
-			t.Fatalf("after %d kills there is still %+v", kills, r.queue())
-		}
+	for ; kills < 40 && len(r.queue()) > 0; kills++ {
 		k := r.keep()
 		time.Sleep(time.Duration(kills*7%90) * time.Millisecond) // the pace of the kills, nothing is waited for
 		end(k)
-		kills++
 	}
+	r.keep() // the last is left to finish, however slow this machine is
+	r.await("the queue is empty", func() bool { return len(r.queue()) == 0 })
 	r.await("no launch is under way", func() bool { return len(r.alive()) == 0 && len(r.reservations()) == 0 })
 	got := r.chores()
 	slices.Sort(got)

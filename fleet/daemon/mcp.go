@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"time"
 
@@ -61,14 +60,11 @@ func (d *Daemon) serveMCP() error {
 	return nil
 }
 
-// guardTCP lets through what comes with a live member's token, under a name of this host, and from no web page of another.
+// guardTCP lets through what comes with a live member's token and from no web page of another host. A web page that has its own
+// name resolve to this host is turned away by the tools' handler, which answers on the loopback to loopback names only.
 func (d *Daemon) guardTCP(next http.Handler) http.Handler {
 	guarded := http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !localName(r.Host) {
-			writeError(w, fleet.Refuse(fleet.CodeNotAllowed, "host %q is not this host's loopback", r.Host))
-			return
-		}
 		caller, err := d.caller(r)
 		if err == nil && caller == nil {
 			err = fleet.Refuse(fleet.CodeNotAllowed, "a member's token is needed: Authorization: Bearer TOKEN")
@@ -81,20 +77,6 @@ func (d *Daemon) guardTCP(next http.Handler) http.Handler {
 		}
 		guarded.ServeHTTP(w, r)
 	})
-}
-
-// localName reports whether the host of a request is a name that no other host can have: a web page that has its own name
-// resolve to this host sends that name.
-func localName(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = hostport
-	}
-	if host == "localhost" {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback()
 }
 
 // turnedAway makes a call loud that came with no or a wrong token.

@@ -114,6 +114,20 @@ func (t *terminal) confirms(text string) {
 	t.r.t.Fatalf("the dialog does not take its yes:\n%s", t.text())
 }
 
+// quits presses q until the program ends: while an act is under way it says so instead.
+func (t *terminal) quits() {
+	t.r.t.Helper()
+	t.r.await("the program ends", func() bool {
+		t.pty.WriteString("q")
+		select {
+		case <-t.ends:
+			return true
+		case <-time.After(100 * time.Millisecond):
+			return false
+		}
+	})
+}
+
 func (t *terminal) shrink(cols, rows int) {
 	t.r.t.Helper()
 	t.mu.Lock()
@@ -157,6 +171,7 @@ func TestConsoleShowsWhatAnotherProcessWrites(t *testing.T) {
 }
 
 func TestConsoleShowsTheLastOfManyReplacementsMadeWhileItWasStopped(t *testing.T) {
+	full(t)
 	r := newRig(t, agents)
 	c := r.open(120, 40)
 	c.shows("daemon up")
@@ -325,7 +340,7 @@ func TestConsoleDispatchesAndPrunesByKeyboard(t *testing.T) {
 	c.confirms("its grace ran out")
 	c.shows("held by pid")
 	release()
-	c.keys("q")
+	c.quits()
 	c.whole()
 }
 

@@ -357,6 +357,7 @@ func TestDispatchersInAllLanguagesLoseNoEntry(t *testing.T) {
 }
 
 func TestForeignDispatcherKeepsWhatIsNotItsOwn(t *testing.T) {
+	full(t)
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		far := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 		seed := fmt.Sprintf(`{"$format": "fleetdeck.reservations/1", "$note": {"by": ["kim", 7, null, true, -0.5]},
@@ -391,6 +392,7 @@ func TestForeignDispatcherKeepsWhatIsNotItsOwn(t *testing.T) {
 }
 
 func TestForeignDispatcherEndsAsItShould(t *testing.T) {
+	full(t)
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339Nano) }
 		put := func(t *testing.T, content string) {
@@ -479,6 +481,7 @@ func TestForeignDispatcherEndsAsItShould(t *testing.T) {
 }
 
 func TestForeignDispatcherWaitsForTheLock(t *testing.T) {
+	full(t)
 	quickExit(t)
 	r := newRig(t, agents)
 	r.must(nil, "up")
@@ -575,6 +578,7 @@ func (g *gatekeeper) await(t *testing.T) {
 }
 
 func TestForeignDispatcherHoldsTheLockWhileItDecides(t *testing.T) {
+	full(t)
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		if l.ours {
 			t.Skip("fleetdeck itself decides here")
@@ -605,6 +609,7 @@ func TestForeignDispatcherHoldsTheLockWhileItDecides(t *testing.T) {
 }
 
 func TestForeignDispatcherThatIsLateDropsNobodyElsesEntry(t *testing.T) {
+	full(t)
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		tree := r.repo("tree")
 		g := r.gatekeeper("POST /v1/members")

@@ -161,6 +161,7 @@ func (s *sweep) leaveDeadWritersFile() {
 }
 
 func TestDispatcherKilledAtAnySystemCallLeavesASoundFile(t *testing.T) {
+	full(t)
 	s := newSweep(t)
 	lock, dir := s.file()+".lock", s.state
 	for _, command := range []string{"reserve", "dispatch"} {
@@ -203,6 +204,7 @@ func TestDispatcherKilledAtAnySystemCallLeavesASoundFile(t *testing.T) {
 const tries = 30
 
 func TestFailingSystemCallIsAClearErrorAndKeepsTheOldFile(t *testing.T) {
+	full(t)
 	s := newSweep(t)
 	for _, f := range []struct {
 		call, what string
@@ -247,6 +249,7 @@ func TestFailingSystemCallIsAClearErrorAndKeepsTheOldFile(t *testing.T) {
 }
 
 func TestInterruptedLockIsTakenAllTheSame(t *testing.T) {
+	full(t)
 	s := newSweep(t)
 	for n := 1; n <= 2; n++ {
 		tree := s.newTree()
@@ -260,6 +263,7 @@ func TestInterruptedLockIsTakenAllTheSame(t *testing.T) {
 }
 
 func TestDirectoryThatCannotBeSyncedIsDoneWithAWarning(t *testing.T) {
+	full(t)
 	s := newSweep(t)
 	for _, command := range []string{"reserve", "dispatch"} {
 		tree := s.newTree()

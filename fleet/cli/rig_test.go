@@ -31,6 +31,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// full skips a long test where -short asks for that, as the run under the race detector does.
+func full(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("long: it runs without -short")
+	}
+}
+
 // patience bounds every wait for a condition. No test passes or fails by how fast a machine is.
 const patience = 30 * time.Second
 

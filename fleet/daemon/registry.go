@@ -105,8 +105,9 @@ func (r *record) launch() fleet.Launch {
 
 // Ended records are kept for those who ask how it went, up to these bounds.
 const (
-	keepEnded   = 200
-	keepEndedAt = 24 * time.Hour
+	keepEnded    = 200
+	keepEndedAt  = 24 * time.Hour
+	keepEndedFor = time.Hour // at the least, whatever their number: a keeper may still ask
 )
 
 // registry is the daemon's durable memory: one file, replaced atomically at each change. Its lock is held for the daemon's
@@ -281,7 +282,8 @@ func forgettable(records map[string]*record, now fleet.Instant) []string {
 	slices.SortFunc(ended, func(a, b *record) int { return b.endedAt().Compare(a.endedAt()) })
 	var gone []string
 	for i, rec := range ended {
-		old := i >= keepEnded || now.Wall.Sub(rec.endedAt()) > keepEndedAt
+		age := now.Wall.Sub(rec.endedAt())
+		old := age > keepEndedAt || i >= keepEnded && age > keepEndedFor
 		if old && rec.Deadline.Remaining(now) <= 0 {
 			gone = append(gone, rec.ID)
 		}

@@ -128,7 +128,7 @@ func TestEndedRecordsAreForgottenButNeverBeforeTheirGrace(t *testing.T) {
 	if n := len(r.view().roster.Members); n != keepEnded+10 || len(forgotten) > 0 {
 		t.Errorf("%d members are kept within their grace, want %d: each is the proof that its worker was listed", n, keepEnded+10)
 	}
-	c.pass(2 * time.Minute)
+	c.pass(61 * time.Minute)
 	end("late")
 	if n := len(r.view().roster.Members); n != keepEnded || len(forgotten) != 11 || !forgotten["m000"] {
 		t.Errorf("%d members are kept, %d forgotten, want %d and 11, the oldest first", n, len(forgotten), keepEnded)

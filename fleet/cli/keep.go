@@ -80,7 +80,7 @@ func (s *session) sayEvent(level, kind, tree, message string) {
 	switch {
 	case s.quiet && level == "info":
 	case s.json:
-		printLine(s.out, e)
+		s.printLine(e)
 	default:
 		fmt.Fprintf(s.out, "%s  %-5s  %-14s  %s  %s\n", e.Time.Format(time.RFC3339), level, kind, plain.Clean(shorten(tree), -1), e.Message)
 	}

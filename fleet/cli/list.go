@@ -282,7 +282,7 @@ func newEventsCommand(g *globals) *cobra.Command {
 
 func (g *globals) printEvent(e fleet.Event) error {
 	if g.json {
-		return printLine(g.out, e)
+		return g.printLine(e)
 	}
 	where := ""
 	if e.Tree != "" {

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -187,6 +188,14 @@ func TestWrongCallsSaySo(t *testing.T) {
 			_, stderr, code := r.fleetdeck(tt.args...)
 			if code != tt.code || !strings.Contains(stderr, "fleetdeck: error: ") {
 				t.Errorf("fleetdeck %v: exit %d, %q, want %d", tt.args, code, stderr, tt.code)
+			}
+			stdout, _, code := r.fleetdeck(append(tt.args, "--json")...)
+			if tt.name == "no such flag" {
+				return // whether JSON was asked for is not known where the flags are wrong
+			}
+			var said struct{ Error fleet.Refusal }
+			if err := json.Unmarshal([]byte(stdout), &said); err != nil || said.Error.Message == "" || code != tt.code {
+				t.Errorf("fleetdeck %v --json: exit %d, %q, want one document with the error", tt.args, code, stdout)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 // printJSON prints one document.
 func (g *globals) printJSON(v any) error {
+	g.printed = true
 	enc := json.NewEncoder(g.out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
@@ -73,9 +75,34 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%.0fd", d.Hours()/24)
 }
 
-// printLine prints one document on one line.
-func printLine(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+// printLine prints one document on one line, as one of many.
+func (g *globals) printLine(v any) error {
+	g.printed = true
+	enc := json.NewEncoder(g.out)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// finishJSON sees to it that a command with --json prints a document also where it has none of its own: the error that it
+// came to, or what it said.
+func (g *globals) finishJSON(err error) error {
+	var code exitError
+	if !g.json || g.printed || errors.As(err, &code) {
+		return nil
+	}
+	if err != nil {
+		r := fleet.Refusal{Code: fleet.CodeInternal, Message: err.Error()}
+		if known := fleet.RefusalOf(err); known != nil {
+			r = *known
+		} else if n := exitCode(err); n == exitUsage {
+			r.Code = fleet.CodeBadRequest
+		} else if n == exitNotFound {
+			r.Code = fleet.CodeNotFound
+		}
+		return g.printJSON(map[string]any{"error": r})
+	}
+	if g.said != "" {
+		return g.printJSON(map[string]string{"message": g.said})
+	}
+	return nil
 }

@@ -49,6 +49,9 @@ type globals struct {
 	in  *os.File
 	out io.Writer
 	err io.Writer
+
+	printed bool   // a JSON document went to out
+	said    string // the last thing that say said instead
 }
 
 // Main runs the program and returns its exit code.
@@ -64,6 +67,9 @@ func Main(args []string, build Build) int {
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		printError(g.err, err)
+	}
+	if perr := g.finishJSON(err); err == nil {
+		err = perr
 	}
 	return exitCode(err)
 }
@@ -192,6 +198,7 @@ func (g *globals) say(format string, args ...any) {
 	w := g.out
 	if g.json {
 		w = g.err
+		g.said = fmt.Sprintf(format, args...)
 	}
 	fmt.Fprintf(w, format+"\n", args...)
 }

@@ -63,9 +63,6 @@ ready = "pattern:ready"
 [profiles.never]
 command = ["sh", "-c", "echo $FLEETDECK_MEMBER >> DIR/starts; trap '' TERM HUP; (trap '' TERM HUP; setsid sleep 600) & sleep 600; sleep 600"]
 ready = "pattern:never"
-[profiles.failing]
-command = ["sh", "-c", "echo no luck; exit 9"]
-ready = "output"
 [profiles.dies]
 command = ["sh", "-c", "exit 9"]
 ready = "pattern:never"

@@ -2,14 +2,12 @@ package daemon
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"fleetdeck/fleet"
@@ -177,62 +175,8 @@ func (d *Daemon) getMember(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, d.outdated([]fleet.Member{rec.member()})[0])
 }
 
-func (d *Daemon) deleteMember(w http.ResponseWriter, r *http.Request) error {
-	caller, err := d.caller(r)
-	if err != nil {
-		return err
-	}
-	rec, err := d.lookup(r)
-	if err != nil {
-		return err
-	}
-	if caller == nil || caller.ID != rec.ID {
-		if err := d.allow(caller, "stop"); err != nil {
-			return err
-		}
-	}
-	if err := d.stop(r.Context(), rec); err != nil {
-		return err
-	}
-	rec, _ = d.reg.get(rec.ID)
-	return writeJSON(w, http.StatusOK, rec.member())
-}
-
 // stop ends a launch or a member and waits until its record says so.
-func (d *Daemon) stop(ctx context.Context, rec record) error {
-	d.mu.Lock()
-	t := d.tended[rec.ID]
-	d.mu.Unlock()
-	if rec, _ = d.reg.get(rec.ID); rec.over() {
-		return nil
-	}
-	if t == nil {
-		return fmt.Errorf("stop %s: the daemon is ending", rec.ID)
-	}
-	ctx, cancel := context.WithTimeout(ctx, stopLimit)
-	defer cancel()
-	if rec.launching() {
-		t.stop(errStopped)
-	} else {
-		term, err := d.Launcher.Find(ctx, rec.ID, d.dirOf(rec.ID))
-		if err == nil {
-			err = term.Stop(ctx, stopPatience)
-		}
-		if err != nil && !errors.Is(err, launch.ErrGone) {
-			return fmt.Errorf("stop %s: %w", rec.ID, err)
-		}
-	}
-	select {
-	case <-t.ended:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("stop %s: it has not ended, or its end could not be recorded, within %s: see 'fleetdeck events' and daemon.log", rec.ID, stopLimit)
-	}
-}
-
 // stopLimit bounds a stop: what takes longer goes on, and is not waited for.
-const stopLimit = 30 * time.Second
-
 func (d *Daemon) getScreen(w http.ResponseWriter, r *http.Request) error {
 	rec, err := d.lookup(r)
 	if err != nil {
@@ -372,74 +316,8 @@ func (d *Daemon) getWhoami(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-func (d *Daemon) postShutdown(w http.ResponseWriter, r *http.Request) error {
-	caller, err := d.caller(r)
-	if err != nil {
-		return err
-	}
-	if caller != nil {
-		return d.forbid(caller, "a member may not stop the daemon")
-	}
-	if r.URL.Query().Get("stop_members") == "true" {
-		d.stopKeeper()
-		if err := d.stopAll(r.Context()); err != nil {
-			d.startKeeper()
-			return err
-		}
-	}
-	if err := writeJSON(w, http.StatusOK, struct{}{}); err != nil {
-		return err
-	}
-	http.NewResponseController(w).Flush()
-	d.cancel(nil)
-	return nil
-}
-
-func (d *Daemon) stopAll(ctx context.Context) error {
-	view := d.reg.view()
-	errs := make(chan error, len(view.records))
-	n := 0
-	for _, rec := range view.records {
-		if !rec.over() {
-			n++
-			go func() { errs <- d.stop(ctx, *rec) }()
-		}
-	}
-	var all error
-	for range n {
-		all = errors.Join(all, <-errs)
-	}
-	return all
-}
-
 // caller finds the member whose token came with the request: nil is the operator.
-func (d *Daemon) caller(r *http.Request) (*record, error) {
-	auth := r.Header.Get("Authorization")
-	if auth == "" {
-		return nil, nil
-	}
-	token := strings.TrimPrefix(auth, "Bearer ")
-	id, _, _ := strings.Cut(token, ".")
-	if rec, ok := d.reg.get(id); ok && !rec.over() && rec.TokenSHA256 != "" &&
-		subtle.ConstantTimeCompare([]byte(hashToken(token)), []byte(rec.TokenSHA256)) == 1 {
-		return &rec, nil
-	}
-	return nil, fleet.Refuse(fleet.CodeNotAllowed, "this token is no live member's")
-}
-
 // allow checks that the caller's role may do what it asks. The operator may do everything.
-func (d *Daemon) allow(caller *record, what string) error {
-	if caller == nil {
-		return nil
-	}
-	for _, may := range d.Config.Roles[caller.Role].May {
-		if may == what {
-			return nil
-		}
-	}
-	return d.forbid(caller, "role %s may not %s", caller.Role, what)
-}
-
 // forbid refuses the caller something, loudly.
 func (d *Daemon) forbid(caller *record, format string, args ...any) error {
 	refusal := fleet.Refuse(fleet.CodeNotAllowed, format, args...)
@@ -452,15 +330,6 @@ func (d *Daemon) forbid(caller *record, format string, args ...any) error {
 }
 
 // lookup finds the record that the path names: by its id, or the start of one that is unmistakable.
-func (d *Daemon) lookup(r *http.Request) (record, error) {
-	id := r.PathValue("id")
-	view := d.reg.view()
-	if rec, ok := view.records[id]; ok {
-		return *rec, nil
-	}
-	return record{}, fleet.Refuse(fleet.CodeNotFound, "no such member: %s", plain.Clean(id, 80)).WithHint("see 'fleetdeck members'")
-}
-
 func readJSON(r *http.Request, v any) error {
 	dec := json.NewDecoder(r.Body)
 	if err := dec.Decode(v); err != nil {

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -321,57 +320,8 @@ func (t *tender) step(change func(*record) error) error {
 
 // fail ends a launch that will not be listed. Its processes go first, then the record says so, and only then are slot and
 // tree free.
-func (t *tender) fail(term launch.Terminal, why error) {
-	rec := t.record()
-	reason := fleet.RefusalOf(why)
-	if reason == nil {
-		reason = launchFailed("%w", why)
-	}
-	if term != nil {
-		if !t.end(term) {
-			return // not proven dead, so the record goes on holding tree and slot; the next daemon takes it up
-		}
-		if tail := logTail(term); tail != "" {
-			reason.Hint = "its last words: " + tail
-		}
-	}
-	for {
-		err := t.d.reg.update(t.id, func(r *record) error {
-			r.Step, r.Failure, r.EndedAt = stepFailed, reason, t.d.Now().Wall.UTC()
-			return nil
-		})
-		if err == nil {
-			break
-		}
-		t.d.Log("launch %s: %v", t.id, err)
-		if !sleep(t.d.ctx, time.Second) {
-			return
-		}
-	}
-	t.d.pool.Release(rec.Reservation)
-	t.d.screens.forget(rec.ID)
-	t.d.events.add("warn", "launch_failed", rec.Tree, rec.ID, "%s on %s: %v", rec.Role, rec.Profile, reason)
-	t.d.settle(t.record())
-	if term == nil {
-		os.RemoveAll(t.d.dirOf(rec.ID))
-	}
-}
-
 // end stops the terminal's processes, and goes on until they are gone: as long as one may live the tree is not free. It
 // reports whether they are; they may not be where the daemon ends first.
-func (t *tender) end(term launch.Terminal) bool {
-	for {
-		err := term.Stop(t.d.ctx, bootPatience)
-		if err == nil || errors.Is(err, launch.ErrGone) {
-			return true
-		}
-		t.d.Log("end launch %s: %v", t.id, err)
-		if !sleep(t.d.ctx, time.Second) {
-			return false
-		}
-	}
-}
-
 // watch follows a member's terminal until it has ended.
 func (t *tender) watch(ctx context.Context, term launch.Terminal) {
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
@@ -408,42 +358,6 @@ func (t *tender) watch(ctx context.Context, term launch.Terminal) {
 }
 
 // exited records the end of a member. Without an exit the terminal was killed, and nobody knows the code.
-func (t *tender) exited(exit *launch.Exit) {
-	for {
-		err := t.d.reg.update(t.id, func(r *record) error {
-			r.Step, r.State, r.StateSource, r.EndedAt = stepExited, fleet.StateExited, "process", t.d.Now().Wall.UTC()
-			if exit != nil {
-				code := exit.Code
-				r.ExitCode, r.EndedAt = &code, exit.At.UTC()
-			}
-			return nil
-		})
-		if err == nil {
-			break
-		}
-		t.d.Log("member %s: %v", t.id, err)
-		if !sleep(t.d.ctx, time.Second) {
-			return
-		}
-	}
-	rec := t.record()
-	t.d.pool.Release(rec.Reservation)
-	t.d.screens.forget(rec.ID)
-	switch {
-	case exit == nil:
-		t.d.events.add("warn", "gone", rec.Tree, rec.ID, "its terminal was killed; its exit code is not known")
-	case exit.Reason != "":
-		t.d.events.add("info", "exited", rec.Tree, rec.ID, "the agent was ended (%s, code %d)", exit.Reason, exit.Code)
-	default:
-		level := "info"
-		if exit.Code != 0 {
-			level = "warn"
-		}
-		t.d.events.add(level, "exited", rec.Tree, rec.ID, "the agent exited with code %d", exit.Code)
-	}
-	t.d.settleIfPending(rec)
-}
-
 func keepTail(p []byte, n int) []byte {
 	if len(p) > n {
 		return append(p[:0], p[len(p)-n:]...)
@@ -452,18 +366,6 @@ func keepTail(p []byte, n int) []byte {
 }
 
 // logTail is the end of what the agent printed, for people.
-func logTail(term launch.Terminal) string {
-	data, err := term.Log(2000)
-	if err != nil {
-		return ""
-	}
-	s := plain.Clean(ansi.Strip(string(data)), -1)
-	if r := []rune(s); len(r) > 300 {
-		s = "…" + string(r[len(r)-300:])
-	}
-	return s
-}
-
 // sleep waits for d and reports whether it did so to the end.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)

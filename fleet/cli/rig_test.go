@@ -342,3 +342,9 @@ func marked(marker string) []int {
 	}
 	return pids
 }
+
+// commandLine is the argv of a process, separated by NULs.
+func commandLine(pid int) string {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return string(data)
+}

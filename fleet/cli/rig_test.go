@@ -102,6 +102,9 @@ func newRig(t testing.TB, config string) *rig {
 			if log, err := os.ReadFile(filepath.Join(r.state, "daemon.log")); err == nil {
 				t.Logf("daemon.log:\n%s", log)
 			}
+			if events, err := os.ReadFile(filepath.Join(r.state, "events.jsonl")); err == nil {
+				t.Logf("events:\n%s", events[max(0, len(events)-8<<10):])
+			}
 		}
 		r.await("no process is left behind", func() bool { return len(marked(r.state)) == 0 })
 		os.RemoveAll(dir)
@@ -225,6 +228,19 @@ func (r *rig) tree(path string) fleet.TreeRow {
 		}
 	}
 	return fleet.TreeRow{Tree: path, Occupancy: fleet.Free}
+}
+
+// anyReserved reports whether any tree is reserved.
+func (r *rig) anyReserved() bool {
+	r.t.Helper()
+	var rows []fleet.TreeRow
+	r.must(&rows, "trees")
+	for _, row := range rows {
+		if row.Occupancy == fleet.Reserved {
+			return true
+		}
+	}
+	return false
 }
 
 // await waits until ok holds.

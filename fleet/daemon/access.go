@@ -9,6 +9,7 @@ import (
 	"fleetdeck/fleet/plain"
 )
 
+// caller finds the member whose token came with the request: nil is the operator.
 func (d *Daemon) caller(r *http.Request) (*record, error) {
 	auth := r.Header.Get("Authorization")
 	if auth == "" {
@@ -23,6 +24,7 @@ func (d *Daemon) caller(r *http.Request) (*record, error) {
 	return nil, fleet.Refuse(fleet.CodeNotAllowed, "this token is no live member's")
 }
 
+// allow checks that the caller's role may do what it asks. The operator may do everything.
 func (d *Daemon) allow(caller *record, what string) error {
 	if caller == nil {
 		return nil
@@ -35,6 +37,7 @@ func (d *Daemon) allow(caller *record, what string) error {
 	return d.forbid(caller, "role %s may not %s", caller.Role, what)
 }
 
+// lookup finds the record that the path names: by its id, or the start of one that is unmistakable.
 func (d *Daemon) lookup(r *http.Request) (record, error) {
 	id := r.PathValue("id")
 	view := d.reg.view()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/api"
@@ -87,12 +88,26 @@ func (d *Daemon) receipt(ctx context.Context, rec record) string {
 	if err != nil {
 		return ""
 	}
-	status, err := term.Status(ctx)
-	if err != nil {
-		return ""
+	// The gate reports it before it becomes the agent, but an agent that asks at once may be quicker than the report.
+	for range receiptTries {
+		status, err := term.Status(ctx)
+		if err != nil {
+			return ""
+		}
+		if status.Receipt != "" || status.Phase == launch.Exited {
+			return status.Receipt
+		}
+		if !sleep(ctx, receiptPause) {
+			break
+		}
 	}
-	return status.Receipt
+	return ""
 }
+
+const (
+	receiptTries = 100
+	receiptPause = 20 * time.Millisecond
+)
 
 // outdated gives the members, and marks the live ones whose role has another charter by now. A charter that cannot be read marks nobody.
 func (d *Daemon) outdated(members []fleet.Member) []fleet.Member {

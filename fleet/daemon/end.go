@@ -12,6 +12,8 @@ import (
 	"fleetdeck/fleet/plain"
 )
 
+// fail ends a launch that will not be listed. Its processes go first, then the record says so, and only then are slot and
+// tree free.
 func (t *tender) fail(term launch.Terminal, why error) {
 	rec := t.record()
 	reason := fleet.RefusalOf(why)
@@ -48,11 +50,16 @@ func (t *tender) fail(term launch.Terminal, why error) {
 	}
 }
 
+// end stops the terminal's processes, and goes on until they are gone: as long as one may live the tree is not free. It
+// reports whether they are; they may not be where the daemon ends first.
 func (t *tender) end(term launch.Terminal) bool {
 	for {
 		err := term.Stop(t.d.ctx, bootPatience)
 		if err == nil || errors.Is(err, launch.ErrGone) {
 			return true
+		}
+		if errors.Is(err, launch.ErrNotStarted) && t.endMarked() == nil {
+			return true // the holder died before it had anything on record
 		}
 		t.d.Log("end launch %s: %v", t.id, err)
 		if !sleep(t.d.ctx, time.Second) {
@@ -61,6 +68,7 @@ func (t *tender) end(term launch.Terminal) bool {
 	}
 }
 
+// exited records the end of a member. Without an exit the terminal was killed, and nobody knows the code.
 func (t *tender) exited(exit *launch.Exit) {
 	for {
 		err := t.d.reg.update(t.id, func(r *record) error {
@@ -97,6 +105,7 @@ func (t *tender) exited(exit *launch.Exit) {
 	t.d.settleIfPending(rec)
 }
 
+// logTail is the end of what the agent printed, for people.
 func logTail(term launch.Terminal) string {
 	data, err := term.Log(2000)
 	if err != nil {

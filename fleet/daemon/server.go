@@ -175,8 +175,6 @@ func (d *Daemon) getMember(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, d.outdated([]fleet.Member{rec.member()})[0])
 }
 
-// stop ends a launch or a member and waits until its record says so.
-// stopLimit bounds a stop: what takes longer goes on, and is not waited for.
 func (d *Daemon) getScreen(w http.ResponseWriter, r *http.Request) error {
 	rec, err := d.lookup(r)
 	if err != nil {
@@ -316,8 +314,6 @@ func (d *Daemon) getWhoami(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// caller finds the member whose token came with the request: nil is the operator.
-// allow checks that the caller's role may do what it asks. The operator may do everything.
 // forbid refuses the caller something, loudly.
 func (d *Daemon) forbid(caller *record, format string, args ...any) error {
 	refusal := fleet.Refuse(fleet.CodeNotAllowed, format, args...)
@@ -329,7 +325,6 @@ func (d *Daemon) forbid(caller *record, format string, args ...any) error {
 	return refusal
 }
 
-// lookup finds the record that the path names: by its id, or the start of one that is unmistakable.
 func readJSON(r *http.Request, v any) error {
 	dec := json.NewDecoder(r.Body)
 	if err := dec.Decode(v); err != nil {

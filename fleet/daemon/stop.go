@@ -31,6 +31,7 @@ func (d *Daemon) deleteMember(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, rec.member())
 }
 
+// stop ends a launch or a member and waits until its record says so.
 func (d *Daemon) stop(ctx context.Context, rec record) error {
 	d.mu.Lock()
 	t := d.tended[rec.ID]
@@ -62,6 +63,7 @@ func (d *Daemon) stop(ctx context.Context, rec record) error {
 	}
 }
 
+// stopLimit bounds a stop: what takes longer goes on, and is not waited for.
 const stopLimit = 30 * time.Second
 
 func (d *Daemon) postShutdown(w http.ResponseWriter, r *http.Request) error {

@@ -219,6 +219,8 @@ func (t *tender) await(ctx context.Context, term launch.Terminal, ready config.R
 		switch {
 		case errors.Is(err, launch.ErrGone):
 			return status, launchFailed("its terminal was killed")
+		case errors.Is(err, launch.ErrNotStarted) && t.endMarked() == nil:
+			return status, launchFailed("its terminal was killed before it started anything")
 		case err == nil:
 			if ok, err := t.ready(ready, status, text); ok || err != nil {
 				return status, err
@@ -318,10 +320,6 @@ func (t *tender) step(change func(*record) error) error {
 	return nil
 }
 
-// fail ends a launch that will not be listed. Its processes go first, then the record says so, and only then are slot and
-// tree free.
-// end stops the terminal's processes, and goes on until they are gone: as long as one may live the tree is not free. It
-// reports whether they are; they may not be where the daemon ends first.
 // watch follows a member's terminal until it has ended.
 func (t *tender) watch(ctx context.Context, term launch.Terminal) {
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
@@ -329,6 +327,9 @@ func (t *tender) watch(ctx context.Context, term launch.Terminal) {
 		switch {
 		case errors.Is(err, launch.ErrGone):
 			t.exited(nil)
+			return
+		case errors.Is(err, launch.ErrNotStarted) && !process.Alive(t.record().Agent) && t.endMarked() == nil:
+			t.exited(nil) // its directory was taken away, and now it has ended
 			return
 		case err != nil:
 			// Not to be asked just now is not the same as gone.
@@ -357,7 +358,6 @@ func (t *tender) watch(ctx context.Context, term launch.Terminal) {
 	}
 }
 
-// exited records the end of a member. Without an exit the terminal was killed, and nobody knows the code.
 func keepTail(p []byte, n int) []byte {
 	if len(p) > n {
 		return append(p[:0], p[len(p)-n:]...)
@@ -365,7 +365,6 @@ func keepTail(p []byte, n int) []byte {
 	return p
 }
 
-// logTail is the end of what the agent printed, for people.
 // sleep waits for d and reports whether it did so to the end.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)

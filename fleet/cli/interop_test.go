@@ -204,8 +204,8 @@ func (r *rig) litter() []string {
 	return names
 }
 
-// lockWaiters counts the processes that wait for the admission lock. Only Linux says so.
-func (r *rig) lockWaiters() int {
+// lockWaiters is the processes that wait for the admission lock. Only Linux says so.
+func (r *rig) lockWaiters() (pids []string) {
 	r.t.Helper()
 	table, err := os.ReadFile("/proc/locks")
 	if err != nil {
@@ -215,19 +215,27 @@ func (r *rig) lockWaiters() int {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	place := fmt.Sprintf(":%d ", info.Sys().(*syscall.Stat_t).Ino)
-	n := 0
-	for line := range strings.Lines(string(table)) {
-		if strings.Contains(line, "-> FLOCK") && strings.Contains(line, place) {
-			n++
+	place := fmt.Sprintf(":%d", info.Sys().(*syscall.Stat_t).Ino)
+	for line := range strings.Lines(string(table)) { // 1: -> FLOCK ADVISORY WRITE pid dev:inode 0 EOF
+		f := strings.Fields(line)
+		if len(f) > 6 && f[1] == "->" && f[2] == "FLOCK" && strings.HasSuffix(f[6], place) {
+			pids = append(pids, f[5])
 		}
 	}
-	return n
+	return pids
 }
 
+// awaitLockWaiters waits until n processes have been seen to wait for the lock. On a slow machine the window of the
+// first may be over when the last begins.
 func (r *rig) awaitLockWaiters(n int) {
 	r.t.Helper()
-	r.await(strconv.Itoa(n)+" processes wait for the lock", func() bool { return r.lockWaiters() >= n })
+	seen := map[string]bool{}
+	r.await(strconv.Itoa(n)+" processes wait for the lock", func() bool {
+		for _, pid := range r.lockWaiters() {
+			seen[pid] = true
+		}
+		return len(seen) >= n
+	})
 }
 
 func TestForeignDispatcherGetsItsWorkerListed(t *testing.T) {
@@ -265,7 +273,7 @@ func TestForeignDispatcherAndOursStaffATreeOnce(t *testing.T) {
 					case <-ended:
 						return true
 					default:
-						return r.lockWaiters() >= waiting
+						return len(r.lockWaiters()) >= waiting
 					}
 				})
 			}
@@ -496,6 +504,15 @@ func TestForeignDispatcherWaitsForTheLock(t *testing.T) {
 			}
 			runs = append(runs, f)
 		}
+		t.Cleanup(func() {
+			for _, f := range runs {
+				if t.Failed() {
+					f.Process.Kill()
+					f.Wait()
+					t.Logf("%v: %v: %s", f.Args, f.ProcessState, f.out.String())
+				}
+			}
+		})
 		return runs
 	}
 	want := func(runs []*foreign, codes ...int) (won int) {

@@ -13,11 +13,54 @@ type Snapshot struct {
 	Launches     []Launch
 	Slots        []Slot
 	Reservations []ReservationRow
+	Queue        []QueueRow
 	Events       []Event // oldest first
+	History      []Deed  // oldest first
 	Lock         LockInfo
 	Daemon       DaemonInfo
+	Keeper       KeeperInfo
 	// File says how the reservation file is; an unreadable file is an error here, never an empty fleet.
 	File FileInfo
+}
+
+// QueueRow is one task that waits for its tree.
+type QueueRow struct {
+	ID      string `json:"id"`
+	Tree    string `json:"tree"`
+	Role    Role   `json:"role"`
+	Profile string `json:"profile"`
+	Task    string `json:"task"`
+	// State is "queued", "sent" (its outcome is not known yet) or "given_up".
+	State       string    `json:"state"`
+	AddedAt     time.Time `json:"added_at"`
+	Reservation string    `json:"reservation"`
+	Error       string    `json:"error"`
+}
+
+// KeeperInfo says whether a keeper runs, and how what it keeps stands.
+type KeeperInfo struct {
+	Running bool        `json:"running"`
+	Holder  *LockHolder `json:"holder,omitempty"`
+	// Staff counts the trees to keep staffed, Broken those whose breaker is open until an operator resets it.
+	Staff  int `json:"staff"`
+	Broken int `json:"broken"`
+	// Error says why this could not be read.
+	Error string `json:"error,omitempty"`
+}
+
+// Deed is one command that a console issued, with how it ended.
+type Deed struct {
+	Time time.Time  `json:"time"` // of its end
+	By   Dispatcher `json:"by"`
+	// What is the command's name, Command the command line that does the same.
+	What    string `json:"what"`
+	Command string `json:"command"`
+	Tree    string `json:"tree,omitempty"`
+	Member  string `json:"member,omitempty"`
+	// Outcome is "done", "refused", "unknown", "failed" or "cancelled".
+	Outcome string `json:"outcome"`
+	Code    Code   `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // TreeRow is one tree as lists show it.
@@ -138,6 +181,9 @@ type Order struct {
 	ID string
 	// NoGit allows a directory outside git to be a tree of its own.
 	NoGit bool
+	// Branch, where it is not empty, asks for a linked worktree of Tree on that branch to be made first, and the
+	// dispatch to go there.
+	Branch string
 }
 
 // Choices are what an operator can choose from when dispatching.

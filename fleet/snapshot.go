@@ -65,9 +65,11 @@ type Deed struct {
 
 // TreeRow is one tree as lists show it.
 type TreeRow struct {
-	Tree        string   `json:"tree"`
-	Branch      string   `json:"branch"`
-	Dirty       bool     `json:"dirty"`
+	Tree   string `json:"tree"`
+	Branch string `json:"branch"`
+	Dirty  bool   `json:"dirty"`
+	// Repo is the main working tree of its repository, which linked worktrees share; empty where that is not known.
+	Repo        string   `json:"repo,omitempty"`
 	Occupancy   Occupied `json:"occupancy"`
 	Member      string   `json:"member"`
 	Reservation string   `json:"reservation"`

@@ -36,7 +36,8 @@ func (a *act) stop() {
 type end struct {
 	level      string
 	text, hint string
-	refused    bool // a dispatch that left nothing behind
+	refused    bool  // a dispatch that left nothing behind
+	held       *held // what was refused because somebody has the tree
 }
 
 type endedMsg struct {
@@ -90,6 +91,9 @@ func (m *Model) ended(msg endedMsg) tea.Cmd {
 		if a.cancelled && e.level != levelInfo {
 			e.level = levelWarn
 			e.text = "cancelled: " + e.text
+		}
+		if e.held != nil && !a.cancelled {
+			m.offerElse(e.held)
 		}
 		return tea.Batch(m.record(e, a.tree), m.pollNow())
 	}
@@ -190,11 +194,4 @@ func (m *Model) confirm() {
 }
 
 // knows reports whether the fleet lists tree.
-func (m *Model) knows(tree string) bool {
-	for _, t := range m.ix.trees {
-		if t.Tree == tree {
-			return true
-		}
-	}
-	return false
-}
+func (m *Model) knows(tree string) bool { return m.ix.tree[tree] != nil }

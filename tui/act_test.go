@@ -40,7 +40,7 @@ func TestActShowsWhomItWaitsForAndEscCancelsIt(t *testing.T) {
 		if l.m.assumed[home+"/src/docs"] != nil {
 			t.Error("a refused dispatch is still assumed")
 		}
-		l.press("5")
+		l.press("6")
 		l.wants("cancelled: refused")
 	})
 }
@@ -156,7 +156,7 @@ func TestRefusalSaysWhyAndStaysUntilAKey(t *testing.T) {
 			t.Error("a refused dispatch is still assumed")
 		}
 		l.press("k")
-		l.press("5")
+		l.press("6")
 		l.wants("refused: ~/src/docs is reserved")
 		l.press("1")
 		if len(l.m.notices) != 0 {

@@ -2,10 +2,8 @@ package tui
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
-	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 
 	"fleetdeck/fleet"
@@ -22,186 +20,169 @@ func (m *Model) inList(tree string) string {
 	return fleet.ShortPath(tree, m.opts.Home)
 }
 
-// open does what enter does: it takes over the terminal of the selected member, or goes to the tree of the selected row.
-func (m *Model) open() tea.Cmd {
-	if l := m.listed(); l == viewReservations || l == viewEvents {
-		tree := m.selectedTree()
-		if tree == "" {
-			return nil
-		}
-		m.show(viewTrees)
-		m.pane = paneList
-		if !m.trees.goTo(tree) {
-			return m.say(levelWarn, m.short(tree)+" is not in the list of trees", "")
-		}
-		return nil
-	}
-	x := m.selectedMember()
-	switch {
-	case x == nil && m.selectedTree() == "":
-		return nil
-	case x == nil:
-		return m.say(levelInfo, "nobody to attach to in "+m.short(m.selectedTree()), m.keys.Spawn.Help().Key+" dispatches an agent")
-	case m.opts.ReadOnly:
-		return m.say(levelInfo, "attach is off: this console is read-only", "")
-	case !x.Alive():
-		return m.say(levelWarn, clean(x.ID)+" has ended: there is no terminal to attach to", "")
-	}
-	f, ctx, id := m.fleet, m.ctx, x.ID
-	return func() tea.Msg {
-		c := f.Attach(id)
-		if c == nil {
-			return attachedMsg{fmt.Errorf("attach to %s: there is no way to", id)}
-		}
-		return tea.Exec(&attachment{Cmd: c, ctx: ctx}, func(err error) tea.Msg { return attachedMsg{err} })()
+// describe is a member for a question about it.
+func (m *Model) describe(x *fleet.Member) []string {
+	return []string{
+		x.Role + " on " + x.Profile + " in " + m.short(x.Tree),
+		"member " + x.ID + " · " + string(x.State) + " · up " + m.up(x),
 	}
 }
 
-type attachedMsg struct{ err error }
-
-// attached is back from an attachment.
-func (m *Model) attached(msg attachedMsg) tea.Cmd {
-	m.focused = true
-	cmd := m.refresh()
-	if msg.err == nil {
-		return cmd
-	}
-	return tea.Batch(cmd, m.record(end{level: levelAlarm, text: "attach: " + msg.err.Error()}, m.selectedTree()))
-}
-
-// askStop asks whether to end the selected member.
-func (m *Model) askStop() tea.Cmd {
-	x := m.selectedMember()
-	switch {
-	case x == nil:
-		return m.say(levelInfo, "no member is selected: there is nobody to stop", "")
-	case !x.Alive():
-		return m.say(levelInfo, clean(x.ID)+" has ended already", "")
-	}
-	target := *x
-	what := "stop " + clean(target.ID)
-	m.dialog = &confirm{
-		name: "Stop this member?",
-		text: []string{
-			target.Role + " on " + target.Profile + " in " + m.short(target.Tree),
-			"member " + target.ID + " · " + string(target.State) + " · up " + m.up(&target),
-		},
-		effect: "Its agent gets TERM, then KILL. What it has not saved is lost; its tree is free again.",
-		yes:    yesKey("stop it"),
-		do: func() tea.Cmd {
-			return m.start(what, target.Tree, func(ctx context.Context) end {
-				if err := m.fleet.Stop(ctx, target.ID); err != nil {
-					return failed(what, err)
-				}
-				return end{level: levelInfo, text: "stopped " + clean(target.ID) + " in " + m.short(target.Tree)}
-			})
-		},
-	}
-	return nil
-}
-
-// askRelease asks whether to drop the selected reservation.
-func (m *Model) askRelease() tea.Cmd {
-	tree := m.selectedTree()
-	e := m.ix.entry[tree]
-	if m.listed() == viewReservations {
-		e, _ = m.entries.current()
-	}
-	if e == nil {
-		if tree == "" {
-			return m.say(levelInfo, "no reservation is selected", "")
-		}
-		return m.say(levelInfo, "no reservation stands for "+m.short(tree), "")
-	}
-	target := *e
-	what := "release " + m.short(target.Tree)
-	effect := "It holds nothing any more; releasing it tidies the file."
-	if target.Verdict == fleet.VerdictPending {
-		effect = "Its tree counts as free at once. A worker that is still on its way there is refused by the daemon."
-	}
-	m.dialog = &confirm{
-		name: "Release this reservation?",
-		text: []string{
-			m.short(target.Tree) + " · " + string(target.Verdict),
-			"by " + dispatcher(target.Dispatcher),
-			"id " + target.ID,
-		},
-		effect: effect,
-		yes:    yesKey("release it"),
-		do: func() tea.Cmd {
-			return m.start(what, target.Tree, func(ctx context.Context) end {
-				if err := m.fleet.Release(ctx, target.Tree, target.ID); err != nil {
-					return failed(what, err)
-				}
-				return end{level: levelInfo, text: "released " + m.short(target.Tree)}
-			})
-		},
-	}
-	return nil
-}
-
-// messageDialog types a line to a member.
-type messageDialog struct {
-	to    fleet.Member
-	input editor
-}
-
-// askMessage asks what to tell the selected member.
-func (m *Model) askMessage() tea.Cmd {
-	x := m.selectedMember()
-	switch {
-	case x == nil:
-		return m.say(levelInfo, "no member is selected: there is nobody to tell", "")
-	case !x.Alive():
-		return m.say(levelInfo, clean(x.ID)+" has ended", "")
-	}
-	d := &messageDialog{to: *x, input: editor{hint: "typed into its terminal, with enter"}}
-	m.dialog = d
-	return nil
-}
-
-func (d *messageDialog) title() string       { return "Message" }
-func (d *messageDialog) keys() []key.Binding { return []key.Binding{keySend, keyCancel} }
-func (d *messageDialog) takesText() bool     { return true }
-
-func (d *messageDialog) lines(m *Model, w, _ int) []string {
-	state := m.member(d.to.State)
-	out := []string{m.strong.of(cut("to "+d.to.Role+" in "+m.short(d.to.Tree), w-12)) + "  " + state.String()}
-	if d.to.StateMessage != "" {
-		out = append(out, m.faint.of("“"+cut(d.to.StateMessage, w-2)+"”"))
-	}
-	out = append(out, "")
-	for i, l := range d.input.view(m, w-2, 1+len(d.input.value())/max(w-2, 1), true) {
-		head := "  "
-		if i == 0 {
-			head = m.accent.of("› ")
-		}
-		out = append(out, head+l)
+// copies is the rows themselves, as they are now: what a question was asked about must not change under it.
+func copies[T any](rows []*T) []T {
+	out := make([]T, len(rows))
+	for i, r := range rows {
+		out[i] = *r
 	}
 	return out
 }
 
-func (d *messageDialog) update(m *Model, msg tea.Msg) tea.Cmd {
-	if k, ok := msg.(tea.KeyPressMsg); ok {
-		switch {
-		case key.Matches(k, keyCancel):
-			m.dialog = nil
-			return nil
-		case key.Matches(k, keySend):
-			text, to := d.input.value(), d.to
-			if strings.TrimSpace(text) == "" {
-				return nil
-			}
-			m.dialog = nil
-			what := "message to " + clean(to.ID)
-			return m.start(what, to.Tree, func(ctx context.Context) end {
-				if err := m.fleet.Send(ctx, to.ID, text); err != nil {
-					return failed(what, err)
-				}
-				return end{level: levelInfo, text: "told " + to.Role + " in " + m.short(to.Tree) + ": " + text}
-			})
+func whereMember(x fleet.Member) string { return x.Role + " in " + x.Tree }
+
+// askStop asks whether to end the chosen members.
+func (m *Model) askStop() tea.Cmd {
+	xs := m.chosenMembers()
+	if len(xs) == 0 {
+		return m.sayNobody("stop")
+	}
+	targets, f := copies(xs), m.fleet
+	what, done := "stop "+clean(targets[0].ID), "stopped "+clean(targets[0].ID)+" in "+m.short(targets[0].Tree)
+	q := &confirm{
+		name: "Stop this member?", text: m.describe(xs[0]),
+		effect: "Its agent gets TERM, then KILL. What it has not saved is lost; its tree is free again.",
+		yes:    yesKey("stop it"),
+	}
+	if n := len(targets); n > 1 {
+		what, done = "stop "+plural(n, "member", "members"), "stopped "+plural(n, "member", "members")
+		q.name, q.text, q.yes = "Stop "+plural(n, "member?", "members?"), nil, yesKey("stop all "+plural(n, "member", "members"))
+		q.effect = "Their agents get TERM, then KILL. What they have not saved is lost; their trees are free again."
+		for _, x := range targets {
+			q.names = append(q.names, x.Role+" in "+m.short(x.Tree)+" · "+string(x.State))
 		}
 	}
-	d.input.update(msg)
+	q.do = func() tea.Cmd {
+		return m.start(what, targets[0].Tree, func(ctx context.Context) end {
+			return overAll(ctx, targets, done, what, whereMember, func(ctx context.Context, x fleet.Member) error { return f.Stop(ctx, x.ID) })
+		})
+	}
+	m.dialog = q
+	return nil
+}
+
+// askRestart asks whether to end the chosen members and to dispatch their tasks again.
+func (m *Model) askRestart() tea.Cmd {
+	xs := m.chosenMembers()
+	if x := m.selectedMember(); len(xs) == 0 && x != nil && m.listed() == viewMembers {
+		xs = []*fleet.Member{x} // one that has ended can be started again
+	}
+	if len(xs) == 0 {
+		return m.sayNobody("restart")
+	}
+	targets, f := copies(xs), m.fleet
+	what := "restart " + clean(targets[0].ID)
+	q := &confirm{
+		name: "Restart this member?", text: m.describe(xs[0]),
+		effect: "Its agent is ended as by stop. Then its task is dispatched again, as a new member on the same role and profile: an admission like any other.",
+		yes:    yesKey("restart it"),
+	}
+	if n := len(targets); n > 1 {
+		what = "restart " + plural(n, "member", "members")
+		q.name, q.text, q.yes = "Restart "+plural(n, "member?", "members?"), nil, yesKey("restart all "+plural(n, "member", "members"))
+		for _, x := range targets {
+			q.names = append(q.names, x.Role+" in "+m.short(x.Tree)+" · "+string(x.State))
+		}
+	}
+	q.do = func() tea.Cmd {
+		return m.start(what, targets[0].Tree, func(ctx context.Context) end {
+			if len(targets) == 1 {
+				x := targets[0]
+				return outcome(f.Restart(ctx, x.ID), fleet.Order{Tree: x.Tree, Role: x.Role, Profile: x.Profile}, m.short(x.Tree))
+			}
+			return overAll(ctx, targets, "restarted "+plural(len(targets), "member", "members"), what, whereMember,
+				func(ctx context.Context, x fleet.Member) error { return notAccepted(f.Restart(ctx, x.ID)) })
+		})
+	}
+	m.dialog = q
+	return nil
+}
+
+// notAccepted is an outcome as an error, nil where it was accepted.
+func notAccepted(o fleet.Outcome) error {
+	if o.Outcome == fleet.Accepted {
+		return nil
+	}
+	return fleet.Refuse(o.Code, "%s", o.Message)
+}
+
+// askRelease asks whether to drop the chosen reservations.
+func (m *Model) askRelease() tea.Cmd {
+	es := m.chosenEntries()
+	if len(es) == 0 {
+		if tree := m.selectedTree(); tree != "" {
+			return m.say(levelInfo, "no reservation stands for "+m.short(tree), "")
+		}
+		return m.say(levelInfo, "no reservation is selected", "")
+	}
+	targets, f := copies(es), m.fleet
+	e := targets[0]
+	what, done := "release "+m.short(e.Tree), "released "+m.short(e.Tree)
+	q := &confirm{
+		name:   "Release this reservation?",
+		text:   []string{m.short(e.Tree) + " · " + string(e.Verdict), "by " + dispatcher(e.Dispatcher), "id " + e.ID},
+		effect: "It holds nothing any more; releasing it tidies the file.",
+		yes:    yesKey("release it"),
+	}
+	for _, e := range targets {
+		if e.Verdict == fleet.VerdictPending {
+			q.effect = "Its tree counts as free at once. A worker that is still on its way there is refused by the daemon."
+		}
+	}
+	if n := len(targets); n > 1 {
+		what, done = "release "+plural(n, "reservation", "reservations"), "released "+plural(n, "reservation", "reservations")
+		q.name, q.text, q.yes = "Release "+plural(n, "reservation?", "reservations?"), nil, yesKey("release all "+plural(n, "of them", "of them"))
+		for _, e := range targets {
+			q.names = append(q.names, m.short(e.Tree)+" · "+string(e.Verdict)+" · "+dispatcher(e.Dispatcher))
+		}
+	}
+	q.do = func() tea.Cmd {
+		return m.start(what, e.Tree, func(ctx context.Context) end {
+			return overAll(ctx, targets, done, what, func(e fleet.ReservationRow) string { return e.Tree },
+				func(ctx context.Context, e fleet.ReservationRow) error { return f.Release(ctx, e.Tree, e.ID) })
+		})
+	}
+	m.dialog = q
+	return nil
+}
+
+// askUnqueue asks whether to take the chosen tasks out of the queue.
+func (m *Model) askUnqueue() tea.Cmd {
+	if m.listed() != viewQueue {
+		return m.say(levelInfo, "tasks are taken out in the queue", m.keys.Queue.Help().Key+" shows it")
+	}
+	qs := m.queue.chosen()
+	if len(qs) == 0 {
+		return m.say(levelInfo, "no task is selected", "")
+	}
+	targets, f := copies(qs), m.fleet
+	what, done := "take a task of "+m.short(targets[0].Tree)+" out of the queue", "taken out: the task of "+m.short(targets[0].Tree)
+	q := &confirm{
+		name: "Take this task out of the queue?", text: []string{m.short(targets[0].Tree) + " · " + targets[0].Role + " on " + targets[0].Profile, targets[0].Task},
+		effect: "It is not sent any more. One that is being sent at this moment may start all the same.",
+		yes:    yesKey("take it out"),
+	}
+	if n := len(targets); n > 1 {
+		what, done = "take "+plural(n, "task", "tasks")+" out of the queue", "taken out: "+plural(n, "task", "tasks")
+		q.name, q.text, q.yes = "Take "+plural(n, "task", "tasks")+" out of the queue?", nil, yesKey("take all out")
+		for _, t := range targets {
+			q.names = append(q.names, m.short(t.Tree)+" · "+t.Task)
+		}
+	}
+	q.do = func() tea.Cmd {
+		return m.start(what, targets[0].Tree, func(ctx context.Context) end {
+			return overAll(ctx, targets, done, what, func(q fleet.QueueRow) string { return q.Tree },
+				func(ctx context.Context, q fleet.QueueRow) error { return f.Unqueue(ctx, q.ID) })
+		})
+	}
+	m.dialog = q
 	return nil
 }

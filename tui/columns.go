@@ -3,25 +3,30 @@ package tui
 import "strings"
 
 // column is a column of a list.
-type column struct {
+type column[T any] struct {
 	title string
-	w     int // its width, or the least where it stretches
-	grow  int // its share of the width that is left over
-	most  int // how far it stretches, 0 for no limit
-	from  int // how wide the list must be for it to be shown
+	w     int  // its width, or the least where it stretches
+	grow  int  // its share of the width that is left over
+	most  int  // how far it stretches, 0 for no limit
+	from  int  // how wide the list must be for it to be shown
+	end   bool // what does not fit is cut from the start, as in paths and ids
+	// cell is its text in a row, which may be anybody's, and its style. w is how wide it will be.
+	cell func(x T, w int) (string, paint)
+	// by orders rows by it, nil where that makes no sense.
+	by func(a, b T) int
 }
 
 const (
 	gap  = 2 // between columns
-	lead = 3 // the mark of the selected row, a glyph and a space
+	lead = 3 // the mark of the row, a glyph and a space
 )
 
 // share divides a list of w cells among columns. A column that is not shown gets 0.
-func share(cols []column, w int) []int {
+func share[T any](cols []column[T], w int) []int {
 	out := make([]int, len(cols))
 	left := w - lead + gap
 	for i, c := range cols {
-		if w >= c.from {
+		if w >= c.from && c.w+gap <= left {
 			out[i] = c.w
 			left -= c.w + gap
 		}
@@ -42,39 +47,75 @@ func share(cols []column, w int) []int {
 	return out
 }
 
-// rowCell is one cell of a row: its text, already as wide as its column, and its style.
-type rowCell struct {
-	text  string
-	paint paint
+// table draws the visible rows below the column titles.
+func (l *list[T]) table(m *Model, w, h int, focused, showSelected bool) []string {
+	ws := share(l.cols, w)
+	l.widths = ws
+	var out []string
+	if h > 3 {
+		out = append(out, l.heading(m, ws, w))
+		h--
+	}
+	top := l.scroll(h)
+	for i := top; i < len(l.shown) && len(out) < h+1; i++ {
+		if group, ok := l.headed(i); ok {
+			if group == "" {
+				group = "none"
+			}
+			out = append(out, m.strong.of(fit(" "+cut(group, w-2), w)))
+		}
+		out = append(out, l.row(m, l.shown[i], i == l.at && (focused || showSelected), focused && m.dialog == nil, ws, w))
+	}
+	return out
 }
 
-// row is a row of a list as exactly w cells. Where it is under the cursor of the focused pane it is one bar, so that
-// no colour in it is hard to read.
-func (m *Model) row(selected, focused bool, state look, cells []rowCell, w int) string {
+// row is a row as exactly w cells. Where it is under the cursor of the focused pane it is one bar, so that no colour in
+// it is hard to read.
+func (l *list[T]) row(m *Model, x T, selected, focused bool, ws []int, w int) string {
+	state := l.look(x)
+	marked := len(l.marks) > 0 && l.marks[l.key(x)]
 	var b strings.Builder
-	if selected && focused {
-		b.WriteString("▌" + state.glyph)
-		for i, c := range cells {
-			b.WriteString(separator(i))
-			b.WriteString(c.text)
+	bar := selected && focused
+	put := func(p paint, s string) {
+		if bar {
+			p = ""
 		}
-		return m.selected.of(fit(b.String(), w))
+		b.WriteString(p.of(s))
 	}
-	if selected {
-		b.WriteString(m.accent.of("▌"))
-	} else {
-		b.WriteString(" ")
+	switch {
+	case selected && marked:
+		put(m.accent, "▐")
+	case selected:
+		put(m.accent, "▌")
+	case marked:
+		put(m.accent, "+")
+	default:
+		b.WriteByte(' ')
 	}
-	b.WriteString(state.paint.of(state.glyph))
-	for i, c := range cells {
-		b.WriteString(separator(i))
-		p := c.paint
+	put(state.paint, state.glyph)
+	n := 0
+	for i, c := range l.cols {
+		if ws[i] == 0 {
+			continue
+		}
+		b.WriteString(separator(n))
+		n++
+		text, p := c.cell(x, ws[i])
+		if c.end {
+			text = tail(text, ws[i])
+		} else {
+			text = cell(text, ws[i])
+		}
 		if selected && p == "" {
 			p = m.marked
 		}
-		b.WriteString(p.of(c.text))
+		put(p, text)
 	}
-	return fit(b.String(), w)
+	s := fit(b.String(), w)
+	if bar {
+		return m.selected.of(s)
+	}
+	return s
 }
 
 func separator(i int) string {
@@ -84,41 +125,24 @@ func separator(i int) string {
 	return "  "
 }
 
-// heading is the line of column titles.
-func (m *Model) heading(cols []column, ws []int, w int) string {
+// heading is the line of column titles, with an arrow at the one that the list is sorted by.
+func (l *list[T]) heading(m *Model, ws []int, w int) string {
 	s := "  "
 	n := 0
-	for i, c := range cols {
-		if ws[i] > 0 {
-			s += separator(n) + cell(c.title, ws[i])
-			n++
+	for i, c := range l.cols {
+		if ws[i] == 0 {
+			continue
 		}
+		title := c.title
+		if i == l.sorted {
+			arrow := "↑"
+			if l.down {
+				arrow = "↓"
+			}
+			title = cut(title, ws[i]-1) + arrow
+		}
+		s += separator(n) + cell(title, ws[i])
+		n++
 	}
 	return m.faint.of(fit(s, w))
-}
-
-// table draws the visible rows of a list below its column titles.
-func table[T any](m *Model, r *roll[T], w, h int, cols []column, row func(x T, selected bool, ws []int) string) []string {
-	ws := share(cols, w)
-	var out []string
-	if h > 3 {
-		out = append(out, m.heading(cols, ws, w))
-		h--
-	}
-	top := r.scroll(len(r.shown), h)
-	for i := top; i < min(top+h, len(r.shown)); i++ {
-		out = append(out, row(r.shown[i], i == r.at, ws))
-	}
-	return out
-}
-
-// present drops the cells of columns that are not shown.
-func present(ws []int, cells []rowCell) []rowCell {
-	out := cells[:0]
-	for i, c := range cells {
-		if ws[i] > 0 {
-			out = append(out, c)
-		}
-	}
-	return out
 }

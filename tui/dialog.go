@@ -27,7 +27,11 @@ const dialogWidth = 76
 
 // dialogBox is the dialog with its border, at most w by h.
 func (m *Model) dialogBox(w, h int) []string {
-	w = min(w-2, dialogWidth)
+	if _, ok := m.dialog.(interface{ wholeScreen() }); ok {
+		w -= 2
+	} else {
+		w = min(w-2, dialogWidth)
+	}
 	if h >= 16 {
 		h -= 2
 	}
@@ -85,6 +89,7 @@ func (g *grace) swallows(now time.Duration) bool {
 type confirm struct {
 	name   string
 	text   []string // what it is about, as far as possible by name
+	names  []string // what it is about, where that is several things
 	effect string   // what yes does
 	yes    key.Binding
 	do     func() tea.Cmd
@@ -95,8 +100,8 @@ func (c *confirm) keys() []key.Binding { return []key.Binding{c.yes, keyNo} }
 func (c *confirm) takesText() bool     { return false }
 func (c *confirm) dangerous() bool     { return true }
 
-func (c *confirm) lines(m *Model, w, _ int) []string {
-	var out []string
+func (c *confirm) lines(m *Model, w, h int) []string {
+	out := m.targets(c.names, w, max(h-4, 1))
 	for i, t := range c.text {
 		for _, l := range wrap(t, w) {
 			if i == 0 {
@@ -127,61 +132,3 @@ func (c *confirm) update(m *Model, msg tea.Msg) tea.Cmd {
 
 // yesKey is y with what it does in a dialog.
 func yesKey(does string) key.Binding { return bind("y", does, "y") }
-
-// helpDialog shows every key. It is made from the bindings themselves.
-type helpDialog struct{ scroller }
-
-func (*helpDialog) title() string       { return "Keys" }
-func (*helpDialog) keys() []key.Binding { return []key.Binding{keyClose, keyListDown} }
-func (*helpDialog) takesText() bool     { return false }
-
-func (d *helpDialog) lines(m *Model, w, h int) []string {
-	var left, right []string
-	for i, g := range m.keys.groups() {
-		var col []string
-		col = append(col, m.strong.of(g.title))
-		for _, b := range g.keys {
-			h := b.Help()
-			l := m.key.of(pad(h.Key, 10)) + " " + h.Desc
-			if !b.Enabled() {
-				l = m.faint.of(pad(h.Key, 10) + " " + h.Desc + " (read-only)")
-			}
-			col = append(col, l)
-		}
-		col = append(col, "")
-		if i%2 == 0 || w < 60 {
-			left = append(left, col...)
-		} else {
-			right = append(right, col...)
-		}
-	}
-	var out []string
-	half := w / 2
-	if len(right) == 0 {
-		half = w
-	}
-	for i := range max(len(left), len(right)) {
-		out = append(out, fit(at(left, i), half)+at(right, i))
-	}
-	out = append(out, m.faint.of("in a list    /word !word filters · "+m.opts.Detach+" ends an attachment"))
-	top := d.window(len(out), h)
-	return out[top:]
-}
-
-func (d *helpDialog) update(m *Model, msg tea.Msg) tea.Cmd {
-	k, ok := msg.(tea.KeyPressMsg)
-	switch {
-	case !ok:
-	case key.Matches(k, keyClose):
-		m.dialog = nil
-	case key.Matches(k, m.keys.Up):
-		d.step(-1)
-	case key.Matches(k, m.keys.Down):
-		d.step(1)
-	case key.Matches(k, m.keys.PageUp, m.keys.HalfUp):
-		d.step(-d.paging())
-	case key.Matches(k, m.keys.PageDown, m.keys.HalfDown):
-		d.step(d.paging())
-	}
-	return nil
-}

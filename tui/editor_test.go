@@ -87,7 +87,7 @@ func FuzzEditorCursorIsAlwaysInSight(f *testing.F) {
 		if len(text) > 2000 || len(moves) > 200 {
 			t.Skip()
 		}
-		m := &Model{styles: newStyles(true, false)}
+		m := &Model{styles: newStyles("", true, false)}
 		e := editor{lines: true}
 		e.set(text)
 		whole := e.value()

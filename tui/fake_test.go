@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +38,9 @@ type fakeFleet struct {
 	// act is what a change waits in; by default it ends at once.
 	act     func(ctx context.Context) error
 	outcome fleet.Outcome
+
+	page    string // of a pager
+	pageErr error
 }
 
 func newFake(s fleet.Snapshot) *fakeFleet {
@@ -116,7 +120,11 @@ func (f *fakeFleet) change(ctx context.Context) error {
 }
 
 func (f *fakeFleet) Dispatch(ctx context.Context, o fleet.Order) fleet.Outcome {
-	f.called("dispatch %s %s %s %q", o.Tree, o.Role, o.Profile, o.Task)
+	branch := ""
+	if o.Branch != "" {
+		branch = fmt.Sprintf(" branch %q", o.Branch)
+	}
+	f.called("dispatch %s %s %s %q%s", o.Tree, o.Role, o.Profile, o.Task, branch)
 	if err := f.change(ctx); err != nil {
 		return fleet.Outcome{Outcome: fleet.Refused, Code: fleet.CodeLockBusy, Message: err.Error()}
 	}
@@ -135,9 +143,41 @@ func (f *fakeFleet) Release(ctx context.Context, tree, id string) error {
 	return f.change(ctx)
 }
 
-func (f *fakeFleet) Send(ctx context.Context, member, text string) error {
-	f.called("send %s %q", member, text)
+func (f *fakeFleet) Send(ctx context.Context, member, text string, enter bool) error {
+	how := ""
+	if !enter {
+		how = " without enter"
+	}
+	f.called("send %s %q%s", member, text, how)
 	return f.change(ctx)
+}
+
+func (f *fakeFleet) Enqueue(ctx context.Context, o fleet.Order) error {
+	f.called("enqueue %s %s %s %q", o.Tree, o.Role, o.Profile, o.Task)
+	return f.change(ctx)
+}
+
+func (f *fakeFleet) Unqueue(ctx context.Context, id string) error {
+	f.called("unqueue %s", id)
+	return f.change(ctx)
+}
+
+func (f *fakeFleet) Restart(ctx context.Context, member string) fleet.Outcome {
+	f.called("restart %s", member)
+	if err := f.change(ctx); err != nil {
+		return fleet.Outcome{Outcome: fleet.Refused, Code: fleet.CodeLockBusy, Message: err.Error()}
+	}
+	return f.outcome
+}
+
+func (f *fakeFleet) Explain(_ context.Context, tree string) (string, error) {
+	return f.page, f.pageErr
+}
+
+func (f *fakeFleet) Diff(_ context.Context, tree string) (string, error) { return f.page, f.pageErr }
+
+func (f *fakeFleet) CommandLine(args ...string) string {
+	return "fleetdeck " + strings.Join(args, " ")
 }
 
 func (f *fakeFleet) Stop(ctx context.Context, member string) error {
@@ -145,7 +185,20 @@ func (f *fakeFleet) Stop(ctx context.Context, member string) error {
 	return f.change(ctx)
 }
 
-func (f *fakeFleet) Attach(member string) *exec.Cmd { return exec.Command("true", member) }
+func (f *fakeFleet) Attach(member string) (*exec.Cmd, error) { return f.command("attach " + member) }
+func (f *fakeFleet) Shell(tree string) (*exec.Cmd, error)    { return f.command("shell " + tree) }
+func (f *fakeFleet) Editor(tree string) (*exec.Cmd, error)   { return f.command("edit " + tree) }
+
+func (f *fakeFleet) EditText(text string) (*exec.Cmd, func() (string, error), error) {
+	c, err := f.command(fmt.Sprintf("edit text %q", text))
+	return c, func() (string, error) { return text + " edited", nil }, err
+}
+
+// command notes a command that would have the terminal, and gives none, so that none gets it.
+func (f *fakeFleet) command(what string) (*exec.Cmd, error) {
+	f.called("%s", what)
+	return nil, errors.New("not in this test")
+}
 
 // instant is d after the day began.
 func instant(d time.Duration) fleet.Instant {
@@ -182,6 +235,15 @@ func example(now fleet.Instant) fleet.Snapshot {
 			{Tree: home + "/src/web", ID: "r6-01JEZZ", Role: "dev", Profile: "shell", ReservedAt: ago(63 * time.Second), ExpiresAt: now.Wall.Add(27 * time.Second), Verdict: fleet.VerdictPending, Dispatcher: fleet.Dispatcher{Pid: 5151, Host: "kite", Program: "python3 dispatch.py"}, Deadline: in(27 * time.Second)},
 			{Tree: home + "/src/old", ID: "r4-01JEZZ", Role: "dev", Profile: "shell", ReservedAt: ago(10 * time.Minute), ExpiresAt: ago(8 * time.Minute), Verdict: fleet.VerdictExpired, Dispatcher: fleet.Dispatcher{Pid: 77, Host: "kite", Program: "cron"}, Deadline: in(-8 * time.Minute), Droppable: true},
 		},
+		Queue: []fleet.QueueRow{
+			{ID: "01JEQQQQ0001", Tree: home + "/src/api", Role: "dev", Profile: "claude", Task: "Write the release notes.", State: "queued", AddedAt: ago(12 * time.Minute)},
+			{ID: "01JEQQQQ0002", Tree: home + "/src/docs", Role: "dev", Profile: "shell", Task: "Check all links.", State: "given_up", AddedAt: ago(50 * time.Minute), Error: "launch_failed: exited with code 3 while booting"},
+		},
+		History: []fleet.Deed{
+			{Time: ago(71 * time.Minute), By: fleet.Dispatcher{Pid: 900, Host: "kite", Program: "fleetdeck console"}, What: "dispatch", Command: "fleetdeck dispatch /home/kim/src/billing --role dev --profile claude", Tree: home + "/src/billing", Member: "01JEABCD0002", Outcome: "done"},
+			{Time: ago(4 * time.Minute), By: fleet.Dispatcher{Pid: 900, Host: "kite", Program: "fleetdeck console"}, What: "dispatch", Command: "fleetdeck dispatch /home/kim/src/api --role dev --profile claude", Tree: home + "/src/api", Outcome: "refused", Code: fleet.CodeTreeOccupied, Message: "~/src/api is occupied by 01JEABCD0001"},
+		},
+		Keeper: fleet.KeeperInfo{Running: true, Holder: &fleet.LockHolder{Pid: 991, Program: "fleetdeck up"}, Staff: 2},
 		Events: []fleet.Event{
 			{Seq: 1, Time: ago(3 * time.Hour), Level: levelInfo, Kind: "listed", Tree: home + "/src/fleet-core", Member: "01JEABCD0003", Message: "architect on codex is listed in slot architect-1"},
 			{Seq: 2, Time: ago(71 * time.Minute), Level: levelInfo, Kind: "listed", Tree: home + "/src/billing", Member: "01JEABCD0002", Message: "dev on claude is listed"},

@@ -71,7 +71,7 @@ var dialogs = []struct {
 	{"slots", func(m *Model) { typed(m, "3") }},
 	{"slot-reserved", func(m *Model) { typed(m, "3", "G") }},
 	{"reservations", func(m *Model) { typed(m, "4") }},
-	{"events", func(m *Model) { typed(m, "5") }},
+	{"events", func(m *Model) { typed(m, "6") }},
 	{"reserved", func(m *Model) { typed(m, "G", "k") }},
 	{"trouble", func(m *Model) {
 		s := example(instant(0))

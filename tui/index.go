@@ -3,22 +3,11 @@ package tui
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"fleetdeck/fleet"
 )
-
-// Levels of an event.
-const (
-	levelInfo  = "info"
-	levelWarn  = "warn"
-	levelAlarm = "alarm"
-)
-
-// mostEvents bounds the events that are listed.
-const mostEvents = 2000
 
 // index is a snapshot made ready to be drawn: sorted, counted, and with each thing found by its name. It is made once
 // for each snapshot, so that drawing touches the visible rows only.
@@ -37,9 +26,14 @@ type index struct {
 	members      []*fleet.Member
 	reservations []*fleet.ReservationRow
 	slots        []*fleet.Slot
+	queue        []*fleet.QueueRow
+	history      []*fleet.Deed
+
+	tree map[string]*fleet.TreeRow
 
 	free, reserved, occupied, foreign int
 	alive, waiting, mismatched        int
+	outdated, queued, givenUp         int
 	droppable                         int
 }
 
@@ -74,8 +68,21 @@ func newIndex(s fleet.Snapshot) index {
 	ix.slots = sorted(s.Slots, func(a, b *fleet.Slot) int {
 		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Profile, b.Profile), cmp.Compare(a.Name, b.Name))
 	})
+	ix.queue = sorted(s.Queue, func(a, b *fleet.QueueRow) int { return cmp.Compare(a.ID, b.ID) })
+	ix.history = make([]*fleet.Deed, len(s.History))
+	for i := range s.History {
+		ix.history[len(s.History)-1-i] = &s.History[i]
+	}
+	for _, q := range ix.queue {
+		ix.queued++
+		if q.State == taskGivenUp {
+			ix.givenUp++
+		}
+	}
 	ix.root = commonRoot(ix.trees)
+	ix.tree = make(map[string]*fleet.TreeRow, len(ix.trees))
 	for _, t := range ix.trees {
+		ix.tree[t.Tree] = t
 		switch t.Occupancy {
 		case fleet.Free:
 			ix.free++
@@ -98,6 +105,8 @@ func newIndex(s fleet.Snapshot) index {
 		}
 		if m.CharterMismatch {
 			ix.mismatched++
+		} else if m.CharterOutdated {
+			ix.outdated++
 		}
 	}
 	for i := range s.Launches {
@@ -141,66 +150,6 @@ func sorted[T any](rows []T, compare func(a, b *T) int) []*T {
 	if !slices.IsSortedFunc(out, compare) {
 		slices.SortStableFunc(out, compare)
 	}
-	return out
-}
-
-// treeText is what a filter of trees looks at.
-func (ix *index) treeText(t *fleet.TreeRow) string {
-	s := []string{t.Tree, t.Branch, string(t.Occupancy)}
-	if m := ix.member[t.Member]; m != nil {
-		s = append(s, m.ID, m.Role, m.Profile, string(m.State))
-	}
-	if e := ix.entry[t.Tree]; e != nil {
-		s = append(s, e.Role, e.Profile)
-	}
-	if t.Dirty {
-		s = append(s, "dirty")
-	}
-	return strings.Join(s, " ")
-}
-
-func memberText(m *fleet.Member) string {
-	return strings.Join([]string{m.ID, string(m.State), m.Role, m.Profile, m.Slot, m.Tree, m.StateMessage, m.Task}, " ")
-}
-
-func reservationText(r *fleet.ReservationRow) string {
-	return strings.Join([]string{r.Tree, string(r.Verdict), r.Role, r.Profile, r.Slot, r.ID, r.Dispatcher.Program, r.Dispatcher.Host}, " ")
-}
-
-func slotText(s *fleet.Slot) string {
-	return strings.Join([]string{s.Name, s.State, s.Role, s.Profile, s.Member, s.Tree}, " ")
-}
-
-// deed is a line of the event list: an event of the fleet, or something that this console did or was told.
-type deed struct {
-	fleet.Event
-	own bool
-}
-
-func (d *deed) key() string {
-	if d.own {
-		return "console/" + strconv.FormatUint(d.Seq, 10)
-	}
-	return "fleet/" + strconv.FormatUint(d.Seq, 10)
-}
-
-func (d *deed) text() string {
-	return strings.Join([]string{d.Level, d.Kind, d.Tree, d.Member, d.Message}, " ")
-}
-
-// deeds merges the fleet's events, oldest first, with the console's own, newest first.
-func deeds(events []fleet.Event, own []*deed) []*deed {
-	if n := len(events) - mostEvents; n > 0 {
-		events = events[n:]
-	}
-	all := make([]deed, len(events))
-	out := make([]*deed, 0, len(events)+len(own))
-	for i := range events {
-		all[i] = deed{Event: events[len(events)-1-i]}
-		out = append(out, &all[i])
-	}
-	out = append(out, own...)
-	slices.SortStableFunc(out, func(a, b *deed) int { return b.Time.Compare(a.Time) })
 	return out
 }
 

@@ -1,51 +1,48 @@
 package tui
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
-	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 )
 
 func TestNoKeyIsBoundTwiceAndNoneIsABareSpace(t *testing.T) {
 	k := newKeymap()
-	seen := map[string]string{}
-	for _, b := range k.all() {
-		if b.Help().Key == "" || b.Help().Desc == "" {
-			t.Errorf("%v has no help", b.Keys())
+	all := k.actions()
+	seen, names := map[string]string{}, map[string]bool{}
+	for _, a := range all {
+		if a.key.Help().Key == "" || a.key.Help().Desc == "" {
+			t.Errorf("%s has no help", a.name)
 		}
-		for _, s := range b.Keys() {
-			if s == " " {
-				t.Errorf("%s is bound to a bare space, which is never sent: use \"space\"", b.Help().Desc)
+		if names[a.name] {
+			t.Errorf("two actions are called %s", a.name)
+		}
+		names[a.name] = true
+		for _, s := range a.key.Keys() {
+			if text := notAKey(s); text != "" {
+				t.Errorf("%s: %s", a.name, text)
 			}
 			if other, ok := seen[s]; ok {
-				t.Errorf("%s is bound to %q and to %q", s, other, b.Help().Desc)
+				t.Errorf("%s is bound to %s and to %s", s, other, a.name)
 			}
-			seen[s] = b.Help().Desc
-		}
-	}
-	var inHelp []key.Binding
-	for _, g := range k.groups() {
-		inHelp = append(inHelp, g.keys...)
-	}
-	if got, want := len(inHelp), len(k.all()); got != want {
-		t.Errorf("help shows %d of %d keys", got, want)
-	}
-	for _, b := range []key.Binding{k.Prune, k.Release, k.Stop} {
-		for _, s := range b.Keys() {
-			if s != strings.ToUpper(s) || len(s) != 1 {
-				t.Errorf("%s destroys and is bound to %q, which is no shifted letter", b.Help().Desc, s)
+			seen[s] = a.name
+			if a.destroys && (s != strings.ToUpper(s) || len(s) != 1) {
+				t.Errorf("%s destroys and is bound to %q, which is no shifted letter", a.name, s)
 			}
 		}
+	}
+	if got, want := len(all), reflect.TypeFor[keymap]().NumField(); got != want {
+		t.Errorf("there are %d actions for %d keys", got, want)
 	}
 }
 
 func TestSpaceIsAKey(t *testing.T) {
 	m := still(crowd(200, 0), 80, 24, Options{})
 	typed(m, "space")
-	if m.trees.at == 0 {
-		t.Error("space does not page down")
+	if m.trees.marked() != 1 {
+		t.Error("space does not mark")
 	}
 }
 

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -31,13 +30,13 @@ func drawing(f frame, w, h int) string {
 	return b.String()
 }
 
-type place struct {
+type part struct {
 	rect
 	letter byte
 }
 
-func places(f frame) []place {
-	return []place{
+func places(f frame) []part {
+	return []part{
 		{f.header, 'H'}, {f.alerts, '!'}, {f.list, 'L'}, {f.detail, 'D'},
 		{f.reservations, 'R'}, {f.events, 'E'}, {f.notices, 'N'}, {f.footer, 'F'},
 	}
@@ -45,13 +44,11 @@ func places(f frame) []place {
 
 func TestLayout(t *testing.T) {
 	tests := []struct {
-		name            string
-		w, h            int
-		view            view
-		alerts, notices int
-		want            string
+		name string
+		shape
+		want string
 	}{
-		{"home, wide", 120, 30, viewTrees, 1, 1, `
+		{"home, wide", shape{w: 120, h: 30, view: viewTrees, alerts: 1, notices: 1}, `
 			HHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
 			HHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
 			!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!
@@ -83,7 +80,7 @@ func TestLayout(t *testing.T) {
 			NNNNNNNNNNNNNNNNNNNNNNNNNNNNNN
 			FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
 		`},
-		{"home, stacked", 80, 24, viewTrees, 0, 0, `
+		{"home, stacked", shape{w: 80, h: 24, view: viewTrees, alerts: 0, notices: 0}, `
 			HHHHHHHHHHHHHHHHHHHH
 			HHHHHHHHHHHHHHHHHHHH
 			LLLLLLLLLLLLLLLLLLLL
@@ -109,7 +106,7 @@ func TestLayout(t *testing.T) {
 			RRRRRRRRRRRRRRRRRRRR
 			FFFFFFFFFFFFFFFFFFFF
 		`},
-		{"home, smallest, with everything to say", 40, 10, viewTrees, 9, 9, `
+		{"home, smallest, with everything to say", shape{w: 40, h: 10, view: viewTrees, alerts: 9, notices: 9}, `
 			HHHHHHHHHH
 			!!!!!!!!!!
 			LLLLLLLLLL
@@ -121,7 +118,7 @@ func TestLayout(t *testing.T) {
 			NNNNNNNNNN
 			FFFFFFFFFF
 		`},
-		{"members, wide", 112, 12, viewMembers, 0, 0, `
+		{"members, wide", shape{w: 112, h: 12, view: viewMembers, alerts: 0, notices: 0}, `
 			HHHHHHHHHHHHHHHHHHHHHHHHHHHH
 			LLLLLLLLLLLLLLL.DDDDDDDDDDDD
 			LLLLLLLLLLLLLLL.DDDDDDDDDDDD
@@ -135,7 +132,7 @@ func TestLayout(t *testing.T) {
 			LLLLLLLLLLLLLLL.DDDDDDDDDDDD
 			FFFFFFFFFFFFFFFFFFFFFFFFFFFF
 		`},
-		{"events have no detail", 60, 16, viewEvents, 0, 2, `
+		{"events, stacked", shape{w: 60, h: 16, view: viewEvents, alerts: 0, notices: 2}, `
 			HHHHHHHHHHHHHHH
 			HHHHHHHHHHHHHHH
 			LLLLLLLLLLLLLLL
@@ -156,7 +153,7 @@ func TestLayout(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := drawing(arrange(tt.w, tt.h, tt.view, tt.alerts, tt.notices), tt.w, tt.h)
+			got := drawing(arrange(tt.shape), tt.w, tt.h)
 			want := strings.ReplaceAll(strings.Trim(tt.want, "\n\t"), "\t", "") + "\n"
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("layout (-want +got):\n%s", diff)
@@ -168,20 +165,24 @@ func TestLayout(t *testing.T) {
 func TestLayoutPlacesNeitherOverlapNorReachOverTheEdge(t *testing.T) {
 	for w := 0; w <= 230; w += 3 {
 		for h := 0; h <= 80; h++ {
-			for v := viewTrees; v <= viewEvents; v++ {
-				for _, n := range []int{0, 1, 3, 20} {
-					check(t, arrange(w, h, v, n, n), w, h, fmt.Sprintf("arrange(%d, %d, %d, %d, %d)", w, h, v, n, n))
+			for v := viewTrees; v <= lastView; v++ {
+				for p := placeAuto; p <= placeClosed; p++ {
+					for i, n := range []int{0, 1, 3, 20} {
+						s := shape{w: w, h: h, view: v, alerts: n, notices: n, place: p, strip: i%2 == 0, share: []int{0, 10, 50, 90}[i]}
+						s.zoomed, s.pane = n == 3, pane(i)
+						check(t, arrange(s), s)
+					}
 				}
 			}
 		}
 	}
 }
 
-func check(t *testing.T, f frame, w, h int, what string) {
+func check(t *testing.T, f frame, s shape) {
 	t.Helper()
 	if f.tooSmall {
-		if w >= minWidth && h >= minHeight {
-			t.Fatalf("%s says that it is too small", what)
+		if s.w >= minWidth && s.h >= minHeight {
+			t.Fatalf("%+v is said to be too small", s)
 		}
 		return
 	}
@@ -190,16 +191,16 @@ func check(t *testing.T, f frame, w, h int, what string) {
 		if p.empty() {
 			continue
 		}
-		if p.x < 0 || p.y < 0 || p.x+p.w > w || p.y+p.h > h {
-			t.Fatalf("%s: %c reaches over the edge: %+v", what, p.letter, p.rect)
+		if p.x < 0 || p.y < 0 || p.x+p.w > s.w || p.y+p.h > s.h {
+			t.Fatalf("%+v: %c reaches over the edge: %+v", s, p.letter, p.rect)
 		}
 		for _, q := range all[:i] {
 			if !q.empty() && p.x < q.x+q.w && q.x < p.x+p.w && p.y < q.y+q.h && q.y < p.y+p.h {
-				t.Fatalf("%s: %c %+v overlaps %c %+v", what, p.letter, p.rect, q.letter, q.rect)
+				t.Fatalf("%+v: %c %+v overlaps %c %+v", s, p.letter, p.rect, q.letter, q.rect)
 			}
 		}
 	}
-	if f.list.h < 3 || f.list.w < 37 {
-		t.Fatalf("%s: the list has no room: %+v", what, f.list)
+	if !s.zoomed && (f.list.h < 3 || f.list.w < 37) || f.list.empty() && f.detail.empty() {
+		t.Fatalf("%+v: the list has no room: %+v", s, f.list)
 	}
 }

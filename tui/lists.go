@@ -2,254 +2,114 @@ package tui
 
 import (
 	"fmt"
-	"path"
+	"strings"
 
 	"fleetdeck/fleet"
 )
 
-// listPane is the list of the view.
-func (m *Model) listPane(r rect) []string {
-	switch m.view {
+// lists are the rows of all views.
+type lists struct {
+	trees   *list[*fleet.TreeRow]
+	members *list[*fleet.Member]
+	slots   *list[*fleet.Slot]
+	entries *list[*fleet.ReservationRow]
+	queue   *list[*fleet.QueueRow]
+	events  *list[*deed]
+	history *list[*fleet.Deed]
+}
+
+func (m *Model) newLists() lists {
+	l := lists{
+		trees: newList(m.treeKind()), members: newList(m.memberKind()), slots: newList(m.slotKind()), entries: newList(m.entryKind()),
+		queue: newList(m.queueKind()), events: newList(m.eventKind()), history: newList(m.historyKind()),
+	}
+	l.events.follow, l.history.follow = true, true
+	return l
+}
+
+// setAll takes the rows of the present snapshot.
+func (m *Model) setAll() {
+	m.trees.set(m.ix.trees)
+	m.members.set(m.ix.members)
+	m.slots.set(m.ix.slots)
+	m.entries.set(m.ix.reservations)
+	m.queue.set(m.ix.queue)
+	m.events.set(deeds(m.ix.Events, m.own))
+	m.history.set(m.ix.history)
+}
+
+// of is the list of a view.
+func (m *Model) of(v view) lister {
+	switch v {
 	case viewMembers:
-		return m.membersPane(r)
+		return m.members
 	case viewSlots:
-		return m.slotsPane(r)
+		return m.slots
 	case viewReservations:
-		return m.entriesPane(r, paneList)
+		return m.entries
+	case viewQueue:
+		return m.queue
 	case viewEvents:
-		return m.eventsPane(r, paneList)
+		return m.events
+	case viewHistory:
+		return m.history
 	}
-	return m.treesPane(r)
+	return m.trees
 }
 
-var treeColumns = []column{
-	{title: "TREE", w: 14, grow: 3, most: 64},
-	{title: "BRANCH", w: 9, grow: 2, most: 30, from: 50},
-	{title: "OCCUPANCY", w: 9},
-	{title: "NOW", w: 9},
-	{title: "ROLE", w: 9, from: 76},
-	{title: "PROFILE", w: 9, from: 90},
-	{title: "MEMBER", w: 10, from: 104},
-}
-
-func (m *Model) treesPane(r rect) []string {
-	focused := m.pane == paneList
-	title, note := m.listTitle("Trees", &m.trees, focused)
-	return m.boxed(r, focused, title, note, func(w, h int) []string {
-		if len(m.trees.shown) == 0 {
-			return m.empty(w, "no tree is known yet", "fleetdeck looks in the roots of its configuration; s dispatches into any path", m.trees.query)
-		}
-		return table(m, &m.trees, w, h, treeColumns, func(t *fleet.TreeRow, selected bool, ws []int) string {
-			return m.treeRow(t, selected, focused && m.dialog == nil, ws, w)
-		})
-	})
-}
-
-func (m *Model) treeRow(t *fleet.TreeRow, selected, focused bool, ws []int, w int) string {
-	state := m.occupancy(t.Occupancy)
-	var now look
-	var role, profile, member string
-	switch x := m.ix.member[t.Member]; {
-	case x != nil:
-		now, role, profile, member = m.member(x.State), x.Role, x.Profile, x.ID
-		if x.State == fleet.StateWaiting {
-			// A person is asked for: that outweighs who is in the tree.
-			state.glyph, state.paint = now.glyph, now.paint
-		}
-	case t.Occupancy == fleet.Reserved:
-		m.counting = true
-		now = look{word: countdown(t.Deadline.Remaining(m.now)) + " left", paint: m.reserved}
-		if l := m.ix.launch[t.Launch]; l != nil {
-			role, profile = l.Role, l.Profile
-		} else if e := m.ix.entry[t.Tree]; e != nil {
-			role, profile = e.Role, e.Profile
-		}
+// allLists is the lists by the names that the configuration knows them by.
+func (m *Model) allLists() map[string]lister {
+	out := map[string]lister{}
+	for v := viewTrees; v <= lastView; v++ {
+		out[strings.ToLower(m.of(v).name())] = m.of(v)
 	}
-	if as := m.assumed[t.Tree]; as != nil && t.Occupancy == fleet.Free {
-		state, role, profile = look{"◌", "dispatch…", m.reserved}, as.role, as.profile
-	}
-	if t.Missing {
-		now = look{word: "gone", paint: m.danger}
-	}
-	branch := rowCell{cell(t.Branch, ws[1]), m.faint}
-	if t.Dirty && ws[1] > 2 {
-		branch.text = pad(cut(t.Branch, ws[1]-2)+" *", ws[1])
-	}
-	return m.row(selected, focused, state, present(ws, []rowCell{
-		{tail(m.inList(t.Tree), ws[0]), ""},
-		branch,
-		{cell(state.word, ws[2]), state.paint},
-		{cell(now.word, ws[3]), now.paint},
-		{cell(role, ws[4]), ""},
-		{cell(profile, ws[5]), m.faint},
-		{tail(member, ws[6]), m.faint},
-	}), w)
+	return out
 }
 
-var memberColumns = []column{
-	{title: "MEMBER", w: 10, grow: 1, most: 28},
-	{title: "STATE", w: 8},
-	{title: "ROLE", w: 9, from: 48},
-	{title: "TREE", w: 12, grow: 3, most: 60},
-	{title: "PROFILE", w: 9, from: 68},
-	{title: "SLOT", w: 12, from: 90},
-	{title: "UP", w: 6, from: 56},
-	{title: "SAYS", w: 14, grow: 4, from: 110},
-}
-
-func (m *Model) membersPane(r rect) []string {
-	focused := m.pane == paneList
-	title, note := m.listTitle("Members", &m.members, focused)
-	return m.boxed(r, focused, title, note, func(w, h int) []string {
-		if len(m.members.shown) == 0 {
-			return m.empty(w, "nobody is at work", "s dispatches an agent into a tree", m.members.query)
-		}
-		return table(m, &m.members, w, h, memberColumns, func(x *fleet.Member, selected bool, ws []int) string {
-			state := m.member(x.State)
-			word, role := state.word, x.Role
-			if !x.Alive() && x.ExitCode != nil {
-				word = fmt.Sprintf("exit %d", *x.ExitCode)
-			}
-			rolePaint := paint("")
-			if x.CharterMismatch {
-				role, rolePaint = "! "+role, m.danger
-			}
-			return m.row(selected, focused && m.dialog == nil, state, present(ws, []rowCell{
-				{tail(x.ID, ws[0]), ""},
-				{cell(word, ws[1]), state.paint},
-				{cell(role, ws[2]), rolePaint},
-				{tail(m.inList(x.Tree), ws[3]), ""},
-				{cell(x.Profile, ws[4]), m.faint},
-				{cell(x.Slot, ws[5]), m.faint},
-				{cell(m.up(x), ws[6]), m.faint},
-				{cell(x.StateMessage, ws[7]), m.faint},
-			}), w)
-		})
-	})
-}
-
-// up is how long a member has run, or ran.
-func (m *Model) up(x *fleet.Member) string {
-	switch {
-	case x.StartedAt.IsZero():
-		return ""
-	case !x.EndedAt.IsZero():
-		return span(x.EndedAt.Sub(x.StartedAt))
-	}
-	return span(age(m.now, x.StartedAt))
-}
-
-var entryColumns = []column{
-	{title: "TREE", w: 14, grow: 3, most: 64},
-	{title: "VERDICT", w: 7},
-	{title: "LEFT", w: 6},
-	{title: "ROLE", w: 9, from: 60},
-	{title: "PROFILE", w: 9, from: 74},
-	{title: "BY", w: 14, grow: 2, most: 40, from: 100},
-	{title: "ID", w: 10, grow: 1, most: 28, from: 116},
-}
-
-func (m *Model) entriesPane(r rect, p pane) []string {
+// listPane is the list of a view in a pane.
+func (m *Model) listPane(r rect, v view, p pane) []string {
 	focused := m.pane == p
-	title, note := m.listTitle("Reservations", &m.entries, focused)
-	if h := m.ix.Lock.Holder; h != nil && note == "" {
-		note = m.warn.of("lock held by " + holder(h))
-	}
+	title, note := m.listTitle(v, focused)
 	return m.boxed(r, focused, title, note, func(w, h int) []string {
-		if e := m.ix.File.Error; e != "" {
+		if e := m.ix.File.Error; v == viewReservations && e != "" {
 			var out []string
 			for _, l := range wrap("the file cannot be read: "+e, w-2) {
 				out = append(out, " "+m.danger.of(l))
 			}
 			return out
 		}
-		if len(m.entries.shown) == 0 {
-			return m.empty(w, "no reservation stands", "each dispatch leaves one here until its worker is listed", m.entries.query)
+		switch v {
+		case viewMembers:
+			return rows(m, m.members, w, h, focused, p)
+		case viewSlots:
+			return rows(m, m.slots, w, h, focused, p)
+		case viewReservations:
+			return rows(m, m.entries, w, h, focused, p)
+		case viewQueue:
+			return rows(m, m.queue, w, h, focused, p)
+		case viewEvents:
+			return rows(m, m.events, w, h, focused, p)
+		case viewHistory:
+			return rows(m, m.history, w, h, focused, p)
 		}
-		return table(m, &m.entries, w, h, entryColumns, func(e *fleet.ReservationRow, selected bool, ws []int) string {
-			v := m.verdict(e.Verdict)
-			left := "–"
-			if e.Verdict == fleet.VerdictPending || e.Verdict == fleet.VerdictInvalid && !e.Droppable {
-				m.counting = true
-				left = countdown(e.Deadline.Remaining(m.now))
-			}
-			return m.row(selected && (focused || p == paneList), focused && m.dialog == nil, v, present(ws, []rowCell{
-				{tail(m.inList(e.Tree), ws[0]), ""},
-				{cell(v.word, ws[1]), v.paint},
-				{cell(left, ws[2]), v.paint},
-				{cell(e.Role, ws[3]), ""},
-				{cell(e.Profile, ws[4]), m.faint},
-				{cell(dispatcher(e.Dispatcher), ws[5]), m.faint},
-				{tail(e.ID, ws[6]), m.faint},
-			}), w)
-		})
+		return rows(m, m.trees, w, h, focused, p)
 	})
 }
 
-// dispatcher says who wrote a reservation.
-func dispatcher(d fleet.Dispatcher) string {
-	s := d.Program
-	if s == "" {
-		s = "unknown"
+// rows is a list, or why there is nothing in it.
+func rows[T any](m *Model, l *list[T], w, h int, focused bool, p pane) []string {
+	if len(l.shown) > 0 {
+		return l.table(m, w, h, focused, p == paneList)
 	}
-	if d.Pid != 0 {
-		s += fmt.Sprintf(" (pid %d", d.Pid)
-		if d.Host != "" {
-			s += " on " + d.Host
-		}
-		s += ")"
-	}
-	return s
-}
-
-var eventColumns = []column{
-	{title: "TIME", w: 8},
-	{title: "EVENT", w: 13, from: 70},
-	{title: "TREE", w: 14, grow: 1, most: 40, from: 90},
-	{title: "MESSAGE", w: 20, grow: 3},
-}
-
-func (m *Model) eventsPane(r rect, p pane) []string {
-	focused := m.pane == p
-	title, note := m.listTitle("Events", &m.events, focused)
-	return m.boxed(r, focused, title, note, func(w, h int) []string {
-		if len(m.events.shown) == 0 {
-			return m.empty(w, "nothing has happened yet", "", m.events.query)
-		}
-		return table(m, &m.events, w, h, eventColumns, func(d *deed, selected bool, ws []int) string {
-			return m.eventRow(d, selected && (focused || p == paneList), focused && m.dialog == nil, ws, w)
-		})
-	})
-}
-
-func (m *Model) eventRow(d *deed, selected, focused bool, ws []int, w int) string {
-	l := m.level(d.Level)
-	text := d.Message
-	if ws[1] == 0 && text == "" {
-		text = d.Kind
-	}
-	if ws[2] == 0 && d.Tree != "" {
-		text = path.Base(d.Tree) + ": " + text
-	}
-	p := l.paint
-	if d.Level == levelInfo || d.Level == "" {
-		p = ""
-	}
-	return m.row(selected, focused, l, present(ws, []rowCell{
-		{cell(d.Time.Local().Format("15:04:05"), ws[0]), m.faint},
-		{cell(d.Kind, ws[1]), p},
-		{tail(m.inList(d.Tree), ws[2]), m.faint},
-		{cell(text, ws[3]), p},
-	}), w)
-}
-
-// empty says what is empty, why, and what to do about it.
-func (m *Model) empty(w int, what, why, query string) []string {
-	if !m.ix.loaded {
+	e := l.empty()
+	what, why := e[0], e[1]
+	switch {
+	case !m.ix.loaded:
 		what, why = "reading the fleet…", ""
-	}
-	if query != "" {
-		what, why = "nothing matches /"+query, "esc clears the filter"
+	case l.query != "":
+		what, why = "nothing matches /"+l.query, m.keys.Back.Help().Key+" clears the filter"
+	case l.faults:
+		what, why = "nothing wants you here", m.keys.Faults.Help().Key+" shows everything again"
 	}
 	out := []string{""}
 	for _, l := range wrap(what, w-4) {
@@ -259,4 +119,35 @@ func (m *Model) empty(w int, what, why, query string) []string {
 		out = append(out, "  "+m.faint.of(l))
 	}
 	return out
+}
+
+// listTitle is the title of a list with how much of it is shown, its filter, and how it is ordered.
+func (m *Model) listTitle(v view, focused bool) (title, note string) {
+	l := m.of(v)
+	shown, all := l.count()
+	title = fmt.Sprintf("%s %d", l.name(), all)
+	if shown != all || l.filtered() != "" || l.faultsOnly() || m.typing && focused {
+		title = fmt.Sprintf("%s %d/%d", l.name(), shown, all)
+	}
+	if n := l.marked(); n > 0 {
+		title += fmt.Sprintf(" · %d marked", n)
+	}
+	var notes []string
+	switch h := m.ix.Lock.Holder; {
+	case m.typing && focused:
+		notes = append(notes, m.accent.of("/")+m.search.view(m, 24, 1, true)[0])
+	case l.filtered() != "":
+		notes = append(notes, m.accent.of("/"+cut(l.filtered(), 24)))
+	case v == viewReservations && h != nil:
+		notes = append(notes, m.warn.of("lock held by "+holder(h)))
+	case v == viewTrees && m.ix.root != "":
+		notes = append(notes, m.faint.of("in "+strings.TrimRight(tail(m.short(m.ix.root), 28), " ")))
+	}
+	if l.faultsOnly() {
+		notes = append(notes, m.warn.of("faults only"))
+	}
+	if d := l.describe(); strings.Contains(d, "grouped") {
+		notes = append(notes, m.faint.of(d[strings.Index(d, "grouped"):]))
+	}
+	return title, strings.Join(notes, " ")
 }

@@ -13,6 +13,7 @@ import (
 
 // Options say how the console is.
 type Options struct {
+	Config
 	// ReadOnly turns off every key that changes the fleet, attaching included.
 	ReadOnly bool
 	// Home is written "~" in paths.
@@ -31,7 +32,10 @@ const (
 	viewMembers
 	viewSlots
 	viewReservations
+	viewQueue
 	viewEvents
+	viewHistory
+	lastView = viewHistory
 )
 
 // pane is a part of a view that keys can go to.
@@ -52,22 +56,25 @@ type Model struct {
 	ctx  context.Context
 	pid  int
 	keys keymap
+	all  []action
 	styles
+
+	byKey map[string]*action
 
 	width, height int
 	focused       bool // the terminal has the focus
 	view          view
 	pane          pane
+	place         place
+	zoomed        bool
+	share         int  // how much of the room the detail was dragged to, in percent
+	dragging      bool // what separates the panes is under the mouse
 
-	ix      index
-	trees   roll[*fleet.TreeRow]
-	members roll[*fleet.Member]
-	slots   roll[*fleet.Slot]
-	entries roll[*fleet.ReservationRow]
-	events  roll[*deed]
-	detail  scroller
-	search  editor
-	typing  bool // the filter of the view is being typed
+	ix index
+	lists
+	detail scroller
+	search editor
+	typing bool // the filter of the view is being typed
 
 	polling poll
 	screen  watch
@@ -75,8 +82,9 @@ type Model struct {
 	acts    []*act
 	assumed map[string]*assumption
 	notices []*notice
-	own     []*deed // newest first
-	last    struct{ role, profile string }
+	own     []*deed             // newest first
+	last    choiceOf            // of the last dispatch
+	lastIn  map[string]choiceOf // of the last dispatch into a tree
 	dialog  dialog
 	serial  uint64
 	heard   uint64 // the latest event that is known
@@ -94,25 +102,20 @@ func New(f Fleet, opts Options) *Model {
 		opts.Detach = "ctrl-]"
 	}
 	m := &Model{
-		fleet: f, opts: opts, ctx: context.Background(), pid: os.Getpid(),
-		keys: newKeymap(), styles: newStyles(true, !opts.NoColor), focused: true,
-		assumed: make(map[string]*assumption),
+		fleet: f, opts: opts, ctx: context.Background(), pid: os.Getpid(), focused: true,
+		assumed: make(map[string]*assumption), lastIn: make(map[string]choiceOf),
 	}
-	if opts.ReadOnly {
-		for _, k := range m.keys.changes() {
-			k.SetEnabled(false)
+	m.restyle(opts.Theme != "light", !opts.NoColor)
+	m.lists = m.newLists()
+	m.all, _ = m.configure(opts.Config)
+	m.byKey = byKeyOf(m.all)
+	for i := range m.all {
+		if a := &m.all[i]; a.changes && opts.ReadOnly {
+			a.key.SetEnabled(false)
 		}
 	}
-	m.trees.key, m.trees.text = func(t *fleet.TreeRow) string { return t.Tree }, m.treeText
-	m.members.key, m.members.text = func(x *fleet.Member) string { return x.ID }, memberText
-	m.slots.key, m.slots.text = func(s *fleet.Slot) string { return s.Name }, slotText
-	m.entries.key, m.entries.text = func(r *fleet.ReservationRow) string { return r.Tree + "\x00" + r.ID }, reservationText
-	m.events.key, m.events.text = (*deed).key, (*deed).text
-	m.events.follow = true
 	return m
 }
-
-func (m *Model) treeText(t *fleet.TreeRow) string { return m.ix.treeText(t) }
 
 // Init asks for the first snapshot, the choices and the terminal's background.
 func (m *Model) Init() tea.Cmd {
@@ -138,6 +141,10 @@ func (m *Model) View() tea.View {
 	v.AltScreen = true
 	v.ReportFocus = true
 	v.WindowTitle = m.title()
+	v.ProgramStatus = m.programStatus()
+	if m.opts.Mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
 	return v
 }
 
@@ -147,7 +154,7 @@ func (m *Model) route(msg tea.Msg) tea.Cmd {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tea.BackgroundColorMsg:
-		m.restyle(msg.IsDark(), m.colour)
+		m.restyle(msg.IsDark(), m.colour) // unless the operator has chosen
 	case tea.ColorProfileMsg:
 		m.restyle(m.dark, !m.opts.NoColor && msg.Profile > colorprofile.ASCII)
 	case tea.FocusMsg:
@@ -178,8 +185,14 @@ func (m *Model) route(msg tea.Msg) tea.Cmd {
 		return m.ended(msg)
 	case planMsg:
 		m.gotPlan(msg)
-	case attachedMsg:
-		return m.attached(msg)
+	case backMsg:
+		return m.backFrom(msg)
+	case pageMsg:
+		m.gotPage(msg)
+	case editedMsg:
+		return m.gotEdited(msg)
+	case tea.MouseMsg:
+		return m.mouse(msg)
 	}
 	return nil
 }
@@ -223,9 +236,9 @@ func (m *Model) paste(msg tea.PasteMsg) tea.Cmd {
 
 func (m *Model) tooSmall() bool { return m.width < minWidth || m.height < minHeight }
 
-// restyle takes on the terminal's background and colours.
+// restyle takes on the terminal's background and colours, unless the operator has set a theme.
 func (m *Model) restyle(dark, colour bool) {
-	m.styles = newStyles(dark, colour)
+	m.styles = newStyles(m.opts.Theme, dark, colour)
 }
 
 // next is a number that was not given out before.

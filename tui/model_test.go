@@ -141,7 +141,7 @@ func TestSpawnFormDispatchesWhatItSays(t *testing.T) {
 		l.typeText("Fix q it")
 		l.press("alt+enter")
 		l.send(tea.PasteMsg{Content: "line two\nline three"})
-		l.press("shift+tab", "right", "shift+tab", "space", "shift+tab")
+		l.press("shift+tab", "shift+tab", "right", "shift+tab", "space", "shift+tab")
 		l.typeText("mob")
 		l.press("tab", "enter")
 		l.wantCalls(fmt.Sprintf("dispatch %s/src/mobile architect shell %q", home, "Fix q it\nline two\nline three"))
@@ -169,7 +169,7 @@ func TestSpawnFormOnATakenTreeAsksForAnother(t *testing.T) {
 
 func TestEnterOnAnEventGoesToItsTree(t *testing.T) {
 	inLoop(t, func(t *testing.T, l *loop) {
-		l.press("5", "j", "enter")
+		l.press("6", "j", "enter")
 		if got := l.m.selectedTree(); l.m.view != viewTrees || got != home+"/src/docs" {
 			t.Errorf("view %d, selected %q", l.m.view, got)
 		}
@@ -186,7 +186,7 @@ func TestTabGoesThroughThePanesOnTheScreen(t *testing.T) {
 		{80, 24, "1", []pane{paneDetail, paneReservations, paneList}},
 		{40, 10, "1", []pane{paneList, paneList}},
 		{120, 40, "2", []pane{paneDetail, paneList}},
-		{120, 40, "5", []pane{paneList}},
+		{120, 40, "6", []pane{paneDetail, paneList}},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%dx%d view %s", tt.w, tt.h, tt.keys), func(t *testing.T) {

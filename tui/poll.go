@@ -92,18 +92,15 @@ func (m *Model) gotSnapshot(msg snapshotMsg) tea.Cmd {
 		return m.rearm(retry, 0)
 	}
 	alarms := m.newAlarms(msg.snap.Events)
+	before := m.ix
 	m.ix = newIndex(msg.snap)
 	m.confirm()
-	m.trees.set(m.ix.trees)
-	m.members.set(m.ix.members)
-	m.slots.set(m.ix.slots)
-	m.entries.set(m.ix.reservations)
-	m.events.set(deeds(m.ix.Events, m.own))
+	m.setAll()
 	next := pause
 	if msg.snap.Rev == 0 {
 		next = retry // nothing to wait for the successor of
 	}
-	return tea.Batch(m.rearm(next, msg.snap.Rev), alarms)
+	return tea.Batch(m.rearm(next, msg.snap.Rev), alarms, m.notify(before))
 }
 
 // newAlarms says what has gone wrong since the last snapshot. What had gone wrong before the first is in the event list.

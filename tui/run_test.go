@@ -52,13 +52,13 @@ func (f *faultyFleet) Now() fleet.Instant {
 	return f.fakeFleet.Now()
 }
 
-func (f *faultyFleet) Attach(string) *exec.Cmd {
+func (f *faultyFleet) Attach(string) (*exec.Cmd, error) {
 	if f.fault == "attach" {
 		// It leaves SIGTERM alone for as long as it takes to say so.
-		return exec.Command("sh", "-c", "echo attached; trap 'echo ended; exit 3' TERM; while :; do sleep 0.05; done")
+		return exec.Command("sh", "-c", "echo attached; trap 'echo ended; exit 3' TERM; while :; do sleep 0.05; done"), nil
 	}
 	f.armed.Store(f.fault == "update")
-	return f.fakeFleet.Attach("")
+	return exec.Command("true"), nil
 }
 
 func consoleMain(fault string) int {

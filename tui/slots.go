@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"path"
+	"strings"
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
@@ -10,41 +11,42 @@ import (
 	"fleetdeck/fleet"
 )
 
-var slotColumns = []column{
-	{title: "SLOT", w: 12, grow: 2, most: 32},
-	{title: "STATE", w: 8},
-	{title: "LEFT", w: 6, from: 48},
-	{title: "ROLE", w: 9, from: 84},
-	{title: "PROFILE", w: 9, from: 96},
-	{title: "TREE", w: 10, grow: 3, most: 60, from: 58},
-	{title: "MEMBER", w: 10, grow: 1, most: 28},
-}
-
-func (m *Model) slotsPane(r rect) []string {
-	focused := m.pane == paneList
-	title, note := m.listTitle("Slots", &m.slots, focused)
-	return m.boxed(r, focused, title, note, func(w, h int) []string {
-		if len(m.slots.shown) == 0 {
-			return m.empty(w, "no slot is configured", "a [[slots]] entry limits how many members a role may have", m.slots.query)
-		}
-		return table(m, &m.slots, w, h, slotColumns, func(s *fleet.Slot, selected bool, ws []int) string {
-			l := m.slot(s.State)
-			left := ""
-			if x := m.launchOf(s); x != nil {
+// slotKind is the list of slots.
+func (m *Model) slotKind() kind[*fleet.Slot] {
+	type row = *fleet.Slot
+	role := func(s row) string { return s.Role }
+	profile := func(s row) string { return s.Profile }
+	state := func(s row) string { return s.State }
+	return kind[row]{
+		title: "Slots",
+		key:   func(s row) string { return s.Name },
+		text: func(s row) string {
+			return strings.Join([]string{s.Name, s.State, s.Role, s.Profile, s.Member, s.Tree}, " ")
+		},
+		look:   func(s row) look { return m.slot(s.State) },
+		fields: map[string]func(row) string{"slot": func(s row) string { return s.Name }, "state": state, "role": role, "profile": profile, "tree": func(s row) string { return path.Base(s.Tree) }},
+		columns: []column[row]{
+			{title: "SLOT", w: 12, grow: 2, most: 32, by: ordered(func(s row) string { return s.Name }), cell: func(s row, _ int) (string, paint) { return s.Name, "" }},
+			{title: "STATE", w: 8, by: ordered(state), cell: func(s row, _ int) (string, paint) { l := m.slot(s.State); return l.word, l.paint }},
+			{title: "LEFT", w: 6, from: 48, cell: func(s row, _ int) (string, paint) {
+				x := m.launchOf(s)
+				if x == nil {
+					return "", ""
+				}
 				m.counting = true
-				left = countdown(x.Deadline.Remaining(m.now))
-			}
-			return m.row(selected, focused && m.dialog == nil, l, present(ws, []rowCell{
-				{cell(s.Name, ws[0]), ""},
-				{cell(l.word, ws[1]), l.paint},
-				{cell(left, ws[2]), l.paint},
-				{cell(s.Role, ws[3]), ""},
-				{cell(s.Profile, ws[4]), m.faint},
-				{tail(m.inList(s.Tree), ws[5]), ""},
-				{tail(s.Member, ws[6]), m.faint},
-			}), w)
-		})
-	})
+				return countdown(x.Deadline.Remaining(m.now)), m.slot(s.State).paint
+			}},
+			{title: "ROLE", w: 9, from: 84, by: ordered(role), cell: func(s row, _ int) (string, paint) { return s.Role, "" }},
+			{title: "PROFILE", w: 9, from: 96, by: ordered(profile), cell: func(s row, _ int) (string, paint) { return s.Profile, m.faint }},
+			{title: "TREE", w: 10, grow: 3, most: 60, from: 58, end: true, by: ordered(func(s row) string { return s.Tree }), cell: func(s row, _ int) (string, paint) { return m.inList(s.Tree), "" }},
+			{title: "MEMBER", w: 10, grow: 1, most: 28, end: true, by: ordered(func(s row) string { return s.Member }), cell: func(s row, _ int) (string, paint) { return s.Member, m.faint }},
+		},
+		groups: []grouping[row]{{"role", role}, {"profile", profile}, {"state", state}},
+		fault:  func(s row) bool { return s.State == fleet.SlotBound && m.ix.member[s.Member] == nil },
+		empty: func() [2]string {
+			return [2]string{"no slot is configured", "a [[slots]] entry limits how many members a role may have"}
+		},
+	}
 }
 
 // launchOf is the launch that a slot is reserved for, or nil.
@@ -131,45 +133,42 @@ func (m *Model) goTo() tea.Cmd {
 			return m.say(levelInfo, "nobody holds this slot", "")
 		}
 		if m.ix.member[s.Member] == nil {
-			return m.jump(viewTrees, &m.trees, s.Tree)
+			return m.jump(viewTrees, m.trees, s.Tree)
 		}
-		return m.jump(viewMembers, &m.members, s.Member)
+		return m.jump(viewMembers, m.members, s.Member)
 	case viewMembers:
 		x, ok := m.members.current()
 		if !ok {
 			return nil
 		}
 		if x.Slot != "" && x.Alive() {
-			return m.jump(viewSlots, &m.slots, x.Slot)
+			return m.jump(viewSlots, m.slots, x.Slot)
 		}
-		return m.jump(viewTrees, &m.trees, x.Tree)
+		return m.jump(viewTrees, m.trees, x.Tree)
 	case viewTrees:
 		x := m.selectedMember()
 		if x == nil {
 			return m.say(levelInfo, "nobody is in this tree", "")
 		}
-		return m.jump(viewMembers, &m.members, x.ID)
+		return m.jump(viewMembers, m.members, x.ID)
 	}
 	if tree := m.selectedTree(); tree != "" {
-		return m.jump(viewTrees, &m.trees, tree)
+		return m.jump(viewTrees, m.trees, tree)
 	}
 	return nil
 }
 
-// jumper is a list in which a row can be found by its name.
-type jumper interface {
-	lister
-	goTo(id string) bool
-}
-
 // jump shows a view with the row named id selected. A filter that hides the row goes.
-func (m *Model) jump(v view, list jumper, id string) tea.Cmd {
+func (m *Model) jump(v view, list lister, id string) tea.Cmd {
 	m.show(v)
 	m.pane = paneList
 	if list.goTo(id) {
 		return nil
 	}
 	list.filter("")
+	if list.faultsOnly() {
+		list.toggleFaults()
+	}
 	if !list.goTo(id) {
 		return m.say(levelWarn, cut(m.short(id), 60)+" is not in the list", "")
 	}

@@ -7,7 +7,6 @@ import (
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"fleetdeck/fleet"
 )
@@ -17,21 +16,26 @@ const (
 	fieldTree = iota
 	fieldRole
 	fieldProfile
+	fieldBranch
 	fieldTask
 	fieldCount
 )
 
+// choiceOf is what was chosen for a dispatch.
+type choiceOf struct{ role, profile string }
+
 // spawnDialog asks for a dispatch. Its defaults are such that enter alone dispatches into the selected tree: the form
 // opens on the task, where enter dispatches and alt+enter breaks the line.
 type spawnDialog struct {
+	trees   []string // more than one where several are marked
 	tree    string
-	find    editor // the tree, as it is looked for or typed
-	found   []*fleet.TreeRow
-	at      int // in found
+	finder  finder
 	role    choice
 	profile choice
+	branch  editor
 	task    editor
 	field   int
+	queue   bool // to be queued, not dispatched
 }
 
 // choice is one of a few.
@@ -65,86 +69,74 @@ func (c *choice) offer(of []string, preferred ...string) {
 	}
 }
 
-// askSpawn opens the form on the selected tree.
-func (m *Model) askSpawn() tea.Cmd {
-	d := &spawnDialog{tree: m.selectedTree(), field: fieldTask}
-	d.find.hint = "type to find a tree, or a path"
+// askSpawn opens the form on the selected tree, or on all that are marked.
+func (m *Model) askSpawn() tea.Cmd { return m.openSpawn(false) }
+
+// askQueue opens the form for a task that waits until its tree is free.
+func (m *Model) askQueue() tea.Cmd { return m.openSpawn(true) }
+
+func (m *Model) openSpawn(queue bool) tea.Cmd {
+	d := &spawnDialog{tree: m.selectedTree(), field: fieldTask, queue: queue}
+	if trees := m.chosenTrees(); len(trees) > 0 {
+		d.tree = trees[0]
+		if len(trees) > 1 {
+			d.trees = trees
+		}
+	}
+	d.branch.hint = "none: in the tree itself; type a branch for a new linked worktree"
 	d.task.hint, d.task.lines = "what to do (may be empty)", true
 	d.offer(m)
-	if t := m.treeRowOf(d.tree); d.tree == "" || t != nil && t.Occupancy != fleet.Free {
+	if t := m.treeRowOf(d.tree); d.tree == "" || !queue && len(d.trees) == 0 && t != nil && t.Occupancy != fleet.Free {
 		d.field = fieldTree
 	}
+	d.finder.freeOnly = !queue
 	m.dialog = d
 	d.enter(m)
 	return m.askChoices()
 }
 
-// treeRowOf is the row of a tree, or nil.
-func (m *Model) treeRowOf(tree string) *fleet.TreeRow {
-	for _, t := range m.ix.trees {
-		if t.Tree == tree {
-			return t
-		}
-	}
-	return nil
-}
-
 // offer takes the roles and profiles that can be named now.
 func (d *spawnDialog) offer(m *Model) {
-	d.role.offer(m.choices.Roles, m.last.role, fleet.RoleDev)
+	last := m.lastIn[d.tree]
+	d.role.offer(m.choices.Roles, last.role, m.last.role, fleet.RoleDev)
 	profiles := make([]string, len(m.choices.Profiles))
 	for i, p := range m.choices.Profiles {
 		profiles[i] = p.Name
 	}
-	d.profile.offer(profiles, m.last.profile)
+	d.profile.offer(profiles, last.profile, m.last.profile)
 }
 
-func (d *spawnDialog) title() string   { return "Dispatch an agent" }
-func (d *spawnDialog) takesText() bool { return d.field == fieldTree || d.field == fieldTask }
+func (d *spawnDialog) title() string {
+	if d.queue {
+		return "Queue a task"
+	}
+	return "Dispatch an agent"
+}
+
+func (d *spawnDialog) takesText() bool {
+	return d.field == fieldTree || d.field == fieldTask || d.field == fieldBranch
+}
 
 func (d *spawnDialog) keys() []key.Binding {
+	send, other := keyDispatch, keyToQueue
+	if d.queue {
+		send, other = bind("enter", "queue", "enter"), bind("ctrl+r", "dispatch it instead", "ctrl+r")
+	}
 	switch d.field {
 	case fieldTree:
-		return []key.Binding{keyPick, keyListUp, keyListDown, keyNextField, keyCancel}
+		return []key.Binding{keyPick, keyListUp, keyListDown, keyFreeOnly, keyNextField, keyCancel}
 	case fieldTask:
-		return []key.Binding{keyDispatch, keyNewline, keyPrevField, keyCancel}
+		return []key.Binding{send, keyNewline, keyEditor, other, keyPrevField, keyCancel}
+	case fieldBranch:
+		return []key.Binding{send, keyNextField, other, keyCancel}
 	}
-	return []key.Binding{keyDispatch, keyLeft, keyRight, keyNextField, keyCancel}
+	return []key.Binding{send, keyLeft, keyRight, keyNextField, other, keyCancel}
 }
 
 // enter comes into the present field. The tree is looked for from the start.
 func (d *spawnDialog) enter(m *Model) {
 	if d.field == fieldTree {
-		d.find.set("")
-		d.search(m)
-	}
-}
-
-// search finds the trees that match what is typed. With nothing typed the chosen one is under the cursor.
-func (d *spawnDialog) search(m *Model) {
-	d.found, d.at = nil, 0
-	words := strings.Fields(strings.ToLower(d.find.value()))
-	for _, t := range m.ix.trees {
-		if len(words) == 0 || matches(strings.ToLower(m.short(t.Tree)+" "+t.Tree+" "+t.Branch+" "+string(t.Occupancy)), words) {
-			if t.Tree == d.tree {
-				d.at = len(d.found)
-			}
-			d.found = append(d.found, t)
-		}
-	}
-}
-
-// pick takes what is under the cursor, or else what is typed as a path.
-func (d *spawnDialog) pick(m *Model) {
-	typed := strings.TrimSpace(d.find.value())
-	if rest, ok := strings.CutPrefix(typed, "~/"); ok && m.opts.Home != "" {
-		typed = m.opts.Home + "/" + rest
-	}
-	switch {
-	case d.at < len(d.found):
-		d.tree = d.found[d.at].Tree
-	case typed != "":
-		d.tree = typed
+		d.finder.begin(m, d.tree)
 	}
 }
 
@@ -154,7 +146,20 @@ func (d *spawnDialog) leave(m *Model, by int) {
 		d.pick(m)
 	}
 	d.field = (d.field + by + fieldCount) % fieldCount
+	if d.queue && d.field == fieldBranch {
+		d.field += by // what is queued goes into a tree that is there
+	}
 	d.enter(m)
+}
+
+func (d *spawnDialog) pick(m *Model) {
+	if tree := d.finder.pick(m); tree != "" && tree != d.tree {
+		d.tree, d.trees = tree, nil
+		if last, ok := m.lastIn[tree]; ok {
+			d.role.offer(d.role.of, last.role)
+			d.profile.offer(d.profile.of, last.profile)
+		}
+	}
 }
 
 func (d *spawnDialog) update(m *Model, msg tea.Msg) tea.Cmd {
@@ -169,31 +174,28 @@ func (d *spawnDialog) update(m *Model, msg tea.Msg) tea.Cmd {
 	case isKey && key.Matches(k, keyPrevField):
 		d.leave(m, -1)
 		return nil
+	case isKey && key.Matches(k, keyToQueue):
+		d.queue = !d.queue
+		return nil
+	case isKey && d.field == fieldTask && key.Matches(k, keyEditor):
+		return m.editText(d.task.value())
 	case isKey && key.Matches(k, keyDispatch):
 		if d.field == fieldTree {
 			d.pick(m)
 			d.field = fieldTask
 			return nil
 		}
-		return d.dispatch(m)
+		return d.send(m)
 	}
 	switch d.field {
 	case fieldTree:
-		switch {
-		case isKey && key.Matches(k, keyListUp):
-			d.at = max(d.at-1, 0)
-		case isKey && key.Matches(k, keyListDown):
-			d.at = max(min(d.at+1, len(d.found)-1), 0)
-		default:
-			before := d.find.value()
-			if d.find.update(msg); d.find.value() != before {
-				d.search(m)
-			}
-		}
+		d.finder.update(m, msg)
 	case fieldRole:
 		turn(&d.role, k, isKey)
 	case fieldProfile:
 		turn(&d.profile, k, isKey)
+	case fieldBranch:
+		d.branch.update(msg)
 	case fieldTask:
 		d.task.update(msg)
 	}
@@ -210,9 +212,12 @@ func turn(c *choice, k tea.KeyPressMsg, isKey bool) {
 	}
 }
 
-// dispatch sends what the form says. What is wrong with it is for the dispatcher to say, except what is missing.
-func (d *spawnDialog) dispatch(m *Model) tea.Cmd {
+// send dispatches or queues what the form says. What is wrong with it is for the dispatcher to say, except what is missing.
+func (d *spawnDialog) send(m *Model) tea.Cmd {
 	o := fleet.Order{Tree: d.tree, Role: d.role.value(), Profile: d.profile.value(), Task: d.task.value()}
+	if !d.queue {
+		o.Branch = strings.TrimSpace(d.branch.value())
+	}
 	switch {
 	case o.Tree == "":
 		d.field = fieldTree
@@ -220,20 +225,62 @@ func (d *spawnDialog) dispatch(m *Model) tea.Cmd {
 		return m.say(levelWarn, "which tree? choose one or type a path", "")
 	case o.Role == "" || o.Profile == "":
 		return m.say(levelWarn, "no role or profile can be chosen yet", "see what `fleetdeck doctor` says of the configuration")
+	case d.queue && strings.TrimSpace(o.Task) == "":
+		d.field = fieldTask
+		return m.say(levelWarn, "what is to be queued? type a task", "")
 	}
 	m.dialog = nil
-	m.last.role, m.last.profile = o.Role, o.Profile
-	return m.dispatch(o)
+	trees := d.trees
+	if len(trees) == 0 {
+		trees = []string{o.Tree}
+	}
+	m.last = choiceOf{o.Role, o.Profile}
+	var cmds []tea.Cmd
+	for _, tree := range trees {
+		o.Tree = tree
+		m.lastIn[tree] = m.last
+		if d.queue {
+			cmds = append(cmds, m.enqueue(o))
+		} else {
+			cmds = append(cmds, m.dispatch(o))
+		}
+	}
+	m.list().unmark()
+	return tea.Batch(cmds...)
 }
 
 // dispatch starts a dispatch, and shows it on the tree's row at once.
 func (m *Model) dispatch(o fleet.Order) tea.Cmd {
 	f, where := m.fleet, m.short(o.Tree)
-	cmd := m.start("dispatch "+o.Role+" to "+where, o.Tree, func(ctx context.Context) end {
+	label := "dispatch " + o.Role + " to " + where
+	if o.Branch != "" {
+		where = "a worktree of " + where + " on " + clean(o.Branch)
+		label = "dispatch " + o.Role + " to " + where
+	}
+	cmd := m.start(label, o.Tree, func(ctx context.Context) end {
 		return outcome(f.Dispatch(ctx, o), o, where)
 	})
-	m.assumed[o.Tree] = &assumption{act: m.acts[len(m.acts)-1].id, role: o.Role, profile: o.Profile}
+	if o.Branch == "" {
+		m.assumed[o.Tree] = &assumption{act: m.acts[len(m.acts)-1].id, role: o.Role, profile: o.Profile}
+	}
 	return cmd
+}
+
+// enqueue puts a task into the queue.
+func (m *Model) enqueue(o fleet.Order) tea.Cmd {
+	f, where := m.fleet, m.short(o.Tree)
+	what := "queue a task for " + where
+	keeper := m.ix.Keeper.Running
+	return m.start(what, o.Tree, func(ctx context.Context) end {
+		if err := f.Enqueue(ctx, o); err != nil {
+			return failed(what, err)
+		}
+		e := end{level: levelInfo, text: "queued for " + where}
+		if !keeper {
+			e.level, e.hint = levelWarn, "no keeper runs: nobody sends it until one does"
+		}
+		return e
+	})
 }
 
 // outcome is how a dispatch ended, for people.
@@ -246,7 +293,11 @@ func outcome(out fleet.Outcome, o fleet.Order, where string) end {
 	case fleet.Accepted:
 		return end{level: levelInfo, text: "dispatched " + o.Role + " on " + o.Profile + " to " + where + ": it is booting"}
 	case fleet.Refused:
-		return end{level: levelAlarm, refused: true, text: "refused: " + message, hint: out.Hint}
+		e := end{level: levelAlarm, refused: true, text: "refused: " + message, hint: out.Hint}
+		if out.Code == fleet.CodeTreeReserved || out.Code == fleet.CodeTreeOccupied || out.Code == fleet.CodeTreeForeign {
+			e.held = &held{order: o, message: message}
+		}
+		return e
 	}
 	hint := out.Hint
 	if hint == "" {
@@ -264,14 +315,21 @@ func (d *spawnDialog) lines(m *Model, w, h int) []string {
 		return " " + m.faint.of(pad(name, 9))
 	}
 	const indent = 10
+	below := func(s string) string { return strings.Repeat(" ", indent) + m.faint.of(cut(s, w-indent)) }
 	var fields [fieldCount][]string
-	fields[fieldTree] = d.treeLines(m, label(fieldTree, "Tree"), w, max(min(h-6, 8), 1))
+	fields[fieldTree] = d.treeLines(m, label(fieldTree, "Tree"), w, max(min(h-8, 8), 1))
 	fields[fieldRole] = []string{label(fieldRole, "Role") + d.role.line(m, w-indent, d.field == fieldRole)}
+	if s := m.slotsFor(d.role.value(), d.profile.value()); s != "" && h >= 12 {
+		fields[fieldRole] = append(fields[fieldRole], below(s))
+	}
 	fields[fieldProfile] = []string{label(fieldProfile, "Profile") + d.profile.line(m, w-indent, d.field == fieldProfile)}
 	if i := d.profile.at; i < len(m.choices.Profiles) && h >= 12 {
-		fields[fieldProfile] = append(fields[fieldProfile], strings.Repeat(" ", indent)+m.faint.of(cut(m.choices.Profiles[i].Command, w-indent)))
+		fields[fieldProfile] = append(fields[fieldProfile], below(m.choices.Profiles[i].Command))
 	}
-	rows := min(max(h-8, 1), 6)
+	if !d.queue {
+		fields[fieldBranch] = []string{label(fieldBranch, "Worktree") + d.branch.view(m, w-indent, 1, d.field == fieldBranch)[0]}
+	}
+	rows := min(max(h-12, 1), 6)
 	for i, l := range d.task.view(m, w-indent, rows, d.field == fieldTask) {
 		head := strings.Repeat(" ", indent)
 		if i == 0 {
@@ -286,58 +344,12 @@ func (d *spawnDialog) lines(m *Model, w, h int) []string {
 			start = len(out)
 		}
 		out = append(out, f...)
-		if h >= 12 && i != fieldRole && i != fieldTask {
+		if h >= 16 && i != fieldTask && len(f) > 0 {
 			out = append(out, "")
 		}
 	}
 	if over := len(out) - h; over > 0 {
 		out = out[min(start, over):]
-	}
-	return out
-}
-
-// treeLines is the chosen tree, or what is found while it is looked for.
-func (d *spawnDialog) treeLines(m *Model, label string, w, most int) []string {
-	const indent = 10
-	named := func(t *fleet.TreeRow, state string, w int) string {
-		room := w - width(state) - 2
-		if room < 12 {
-			return ansi.Truncate(state, 1, "") + " " + strings.TrimRight(tail(m.short(t.Tree), w-2), " ")
-		}
-		return spread(strings.TrimRight(tail(m.short(t.Tree), room), " "), state, w)
-	}
-	state := func(t *fleet.TreeRow) string {
-		l := m.occupancy(t.Occupancy)
-		s := l.String()
-		if x := m.ix.member[t.Member]; x != nil {
-			s += " by " + cut(x.Role, 12)
-		} else if t.Occupancy == fleet.Reserved {
-			m.counting = true
-			s += " " + countdown(t.Deadline.Remaining(m.now))
-		}
-		return s
-	}
-	if d.field != fieldTree {
-		if t := m.treeRowOf(d.tree); t != nil {
-			return []string{label + named(t, state(t), w-indent)}
-		}
-		if d.tree == "" {
-			return []string{label + m.faint.of("none is chosen")}
-		}
-		return []string{label + tail(m.short(d.tree), w-indent)}
-	}
-	out := []string{label + d.find.view(m, w-indent-2, 1, true)[0]}
-	top := max(min(d.at-most/2, len(d.found)-most), 0)
-	for i := top; i < min(top+most, len(d.found)); i++ {
-		t := d.found[i]
-		text := named(t, state(t), w-indent-2)
-		if i == d.at {
-			text = m.selected.of(fit(clean(text), w-indent-2))
-		}
-		out = append(out, strings.Repeat(" ", indent)+text)
-	}
-	if len(d.found) == 0 {
-		out = append(out, strings.Repeat(" ", indent)+m.faint.of("no such tree is known; enter takes it as a path"))
 	}
 	return out
 }

@@ -1,6 +1,10 @@
 package tui
 
 import (
+	"image/color"
+	"strings"
+
+	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"fleetdeck/fleet"
@@ -29,48 +33,60 @@ type styles struct {
 
 	free, reserved, occupied, foreign paint
 	working, waiting, done, gone      paint
-	ok, warn, danger                  paint
+	ok, warn, danger, removed         paint
 	warnBar, dangerBar, infoBar       paint
 	key, cursor                       paint
 
 	dark, colour bool
 }
 
-// newStyles makes the styles for a dark or light background.
-func newStyles(dark, colour bool) styles {
-	pick := func(onDark, onLight ansi.BasicColor) ansi.Style {
+// newStyles makes the styles of a theme for a dark or light background. "dark" and "light" settle what the background
+// is, "plain" does without colours, and "colour-blind" tells states apart by blue and orange instead of red and green.
+func newStyles(theme string, dark, colour bool) styles {
+	switch theme {
+	case "dark", "light":
+		dark = theme == "dark"
+	case "plain":
+		colour = false
+	}
+	pick := lipgloss.LightDark(dark)
+	style := lipgloss.NewStyle()
+	in := func(onLight, onDark color.Color) lipgloss.Style {
 		if !colour {
-			return ansi.Style{}
+			return style
 		}
-		if dark {
-			return ansi.Style{}.ForegroundColor(onDark)
-		}
-		return ansi.Style{}.ForegroundColor(onLight)
+		return style.Foreground(pick(onLight, onDark))
 	}
-	p := func(s ansi.Style) paint {
-		if len(s) == 0 {
-			return ""
-		}
-		return paint(s.String())
+	red, green, yellow := in(lipgloss.Red, lipgloss.BrightRed), in(lipgloss.Green, lipgloss.Green), in(lipgloss.Yellow, lipgloss.Yellow)
+	cyan, magenta := in(lipgloss.Blue, lipgloss.Cyan), in(lipgloss.Magenta, lipgloss.BrightMagenta)
+	if theme == "colour-blind" {
+		red, green = in(lipgloss.Magenta, lipgloss.BrightMagenta), in(lipgloss.Blue, lipgloss.BrightBlue)
+		magenta = in(lipgloss.Cyan, lipgloss.Cyan)
 	}
-	red, yellow, green := pick(ansi.BrightRed, ansi.Red), pick(ansi.Yellow, ansi.Yellow), pick(ansi.Green, ansi.Green)
-	cyan, magenta := pick(ansi.Cyan, ansi.Blue), pick(ansi.BrightMagenta, ansi.Magenta)
+	bold, faint, reverse := style.Bold(true), style.Faint(true), style.Reverse(true)
 	s := styles{
 		dark: dark, colour: colour,
-		strong: p(ansi.Style{}.Bold()), faint: p(ansi.Style{}.Faint()),
-		accent: p(cyan.Bold()), rule: p(ansi.Style{}.Faint()),
-		brand: p(cyan.Bold()), tab: p(ansi.Style{}.Bold().Underline(true)),
-		marked: p(ansi.Style{}.Bold()), selected: p(ansi.Style{}.Reverse(true)),
-		free: "", reserved: p(yellow), occupied: p(green), foreign: p(magenta),
-		working: p(green), waiting: p(yellow.Bold()), done: p(cyan), gone: p(ansi.Style{}.Faint()),
-		ok: p(green), warn: p(yellow), danger: p(red.Bold()),
-		warnBar: p(yellow.Bold().Reverse(true)), dangerBar: p(red.Bold().Reverse(true)), infoBar: p(ansi.Style{}.Bold()),
-		key: p(cyan.Bold()), cursor: p(ansi.Style{}.Reverse(true)),
+		strong: painted(bold), faint: painted(faint),
+		accent: painted(cyan.Bold(true)), rule: painted(faint),
+		brand: painted(cyan.Bold(true)), tab: painted(bold.Underline(true)),
+		marked: painted(bold), selected: painted(reverse),
+		free: "", reserved: painted(yellow), occupied: painted(green), foreign: painted(magenta),
+		working: painted(green), waiting: painted(yellow.Bold(true)), done: painted(cyan), gone: painted(faint),
+		ok: painted(green), warn: painted(yellow), danger: painted(red.Bold(true)), removed: painted(red),
+		warnBar: painted(yellow.Bold(true).Reverse(true)), dangerBar: painted(red.Bold(true).Reverse(true)), infoBar: painted(bold),
+		key: painted(cyan.Bold(true)), cursor: painted(reverse),
 	}
 	if colour {
-		s.selected = p(ansi.Style{}.Bold().ForegroundColor(ansi.BrightWhite).BackgroundColor(ansi.Blue))
+		s.selected = painted(bold.Foreground(lipgloss.BrightWhite).Background(lipgloss.Blue))
 	}
 	return s
+}
+
+// painted is the sequence that starts a style. Rows are made of many short pieces: rendering each through a style of its
+// own costs more than all the rest of a frame.
+func painted(s lipgloss.Style) paint {
+	start, _, _ := strings.Cut(s.UnderlineSpaces(false).Render("x"), "x")
+	return paint(start)
 }
 
 // look is a state as people read it: glyph, word and style.

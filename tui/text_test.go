@@ -90,23 +90,35 @@ func TestTimesForPeople(t *testing.T) {
 }
 
 func TestColumnsFillTheListAndGiveWay(t *testing.T) {
-	for name, cols := range map[string][]column{"trees": treeColumns, "members": memberColumns, "reservations": entryColumns, "events": eventColumns} {
-		for w := minWidth; w < 220; w++ {
-			sum := lead - gap
-			for _, c := range share(cols, w) {
-				if c > 0 {
-					sum += c + gap
-				}
+	m := New(nil, Options{})
+	taken(t, m.trees)
+	taken(t, m.members)
+	taken(t, m.slots)
+	taken(t, m.entries)
+	taken(t, m.queue)
+	taken(t, m.events)
+	taken(t, m.history)
+}
+
+// taken fails where the columns of a list take more than there is, or none of them is shown.
+func taken[T any](t *testing.T, l *list[T]) {
+	t.Helper()
+	for w := minWidth; w < 220; w++ {
+		sum, shown := lead-gap, 0
+		for _, c := range share(l.columns, w) {
+			if c > 0 {
+				sum += c + gap
+				shown++
 			}
-			if sum > w {
-				t.Errorf("%s: the columns of a list of %d cells take %d", name, w, sum)
-			}
+		}
+		if sum > w || shown < 2 {
+			t.Errorf("%s: %d columns of a list of %d cells take %d", l.title, shown, w, sum)
 		}
 	}
 }
 
 func TestEveryStateHasAGlyphAndAWord(t *testing.T) {
-	s := newStyles(true, false)
+	s := newStyles("", true, false)
 	var all []look
 	for _, o := range []fleet.Occupied{fleet.Free, fleet.Reserved, fleet.Taken, fleet.Foreign, "", "new"} {
 		all = append(all, s.occupancy(o))

@@ -8,10 +8,16 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// frame is where everything is at the present size.
-func (m *Model) frame() frame {
-	return arrange(m.width, m.height, m.view, len(m.alertLines(m.width)), len(m.noticeLines(m.width)))
+// shape is what the frame follows from at present.
+func (m *Model) shape() shape {
+	return shape{
+		w: m.width, h: m.height, view: m.view, alerts: len(m.alertLines(m.width)), notices: len(m.noticeLines(m.width)),
+		strip: len(m.ix.slots) > 0 && m.width < oneLineHeader, place: m.place, zoomed: m.zoomed, pane: m.pane, share: m.share,
+	}
 }
+
+// frame is where everything is at the present size.
+func (m *Model) frame() frame { return arrange(m.shape()) }
 
 // draw makes the frame of the present moment. On the way it finds out whether anything on it changes by itself.
 func (m *Model) draw() {
@@ -24,11 +30,21 @@ func (m *Model) draw() {
 	c := newCanvas(m.width, m.height)
 	c.put(f.header, m.header(f.header.w, f.header.h))
 	c.put(f.alerts, m.alertLines(f.alerts.w))
-	c.put(f.list, m.listPane(f.list))
+	if !f.list.empty() {
+		p := paneList
+		if m.zoomed {
+			p = m.pane
+		}
+		c.put(f.list, m.listPane(f.list, m.shownIn(p), p))
+	}
 	c.put(f.detail, m.detailPane(f.detail))
-	c.put(f.reservations, m.entriesPane(f.reservations, paneReservations))
-	c.put(f.events, m.eventsPane(f.events, paneEvents))
-	if f.wide && !f.detail.empty() {
+	if !f.reservations.empty() {
+		c.put(f.reservations, m.listPane(f.reservations, viewReservations, paneReservations))
+	}
+	if !f.events.empty() {
+		c.put(f.events, m.listPane(f.events, viewEvents, paneEvents))
+	}
+	if f.beside {
 		m.divide(c, f)
 	}
 	notices := m.noticeLines(f.notices.w)
@@ -74,23 +90,6 @@ func (m *Model) boxed(r rect, focused bool, title, note string, body func(w, h i
 		head += m.rule.of(strings.Repeat("─", max(free, 0)))
 	}
 	return append([]string{fit(head, r.w)}, block(body(r.w, r.h-1), r.w, r.h-1)...)
-}
-
-// listTitle is the title of a list with how much of it is shown, and its filter.
-func (m *Model) listTitle(name string, l lister, focused bool) (title, note string) {
-	shown, all := l.count()
-	title = fmt.Sprintf("%s %d", name, all)
-	if name == "Trees" && m.ix.root != "" {
-		note = m.faint.of("in " + strings.TrimRight(tail(m.short(m.ix.root), 28), " "))
-	}
-	if l.filtered() != "" || m.typing && focused {
-		title = fmt.Sprintf("%s %d/%d", name, shown, all)
-		note = m.accent.of("/" + cut(l.filtered(), 24))
-		if m.typing && focused {
-			note = m.accent.of("/") + m.search.view(m, 24, 1, true)[0]
-		}
-	}
-	return title, note
 }
 
 // overlay draws the dialog over the middle of the frame.

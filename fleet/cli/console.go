@@ -108,8 +108,8 @@ func (f *consoleFleet) Release(ctx context.Context, tree, id string) error {
 	return nil
 }
 
-func (f *consoleFleet) Send(ctx context.Context, member, text string) error {
-	return f.client.Send(ctx, member, text, true)
+func (f *consoleFleet) Send(ctx context.Context, member, text string, enter bool) error {
+	return f.client.Send(ctx, member, text, enter)
 }
 
 func (f *consoleFleet) Stop(ctx context.Context, member string) error {

@@ -1,0 +1,128 @@
+package tui
+
+import (
+	"context"
+
+	"charm.land/bubbles/v2/key"
+	tea "charm.land/bubbletea/v2"
+
+	"fleetdeck/fleet"
+)
+
+// held is a dispatch that was refused because somebody has the tree.
+type held struct {
+	order   fleet.Order
+	message string
+}
+
+// heldDialog says who holds the tree and until when, and offers what else can be done with the dispatch. It comes up by
+// itself, so it swallows keys for a moment.
+type heldDialog struct {
+	held
+	grace grace
+}
+
+// offerElse opens the dialog, where nothing else is open.
+func (m *Model) offerElse(h *held) {
+	if m.dialog != nil || m.typing {
+		return // the notice says it, and the key that was meant for something else stays with that
+	}
+	d := &heldDialog{held: *h}
+	d.grace.begin(m.now.Mono)
+	m.dialog = d
+}
+
+func (d *heldDialog) title() string   { return "Refused" }
+func (d *heldDialog) takesText() bool { return false }
+func (d *heldDialog) keys() []key.Binding {
+	return []key.Binding{keyWait, keyQueueIt, keyWorktree, keyClose}
+}
+
+func (d *heldDialog) lines(m *Model, w, _ int) []string {
+	out := []string{m.strong.of(cut(m.short(d.order.Tree), w))}
+	for _, l := range wrap(d.message, w) {
+		out = append(out, m.danger.of(l))
+	}
+	if t := m.treeRowOf(d.order.Tree); t != nil {
+		now := m.occupancy(t.Occupancy).String()
+		switch x := m.ix.member[t.Member]; {
+		case x != nil:
+			now += " by " + cut(x.Role, 16) + " · " + m.member(x.State).String() + " · up " + m.up(x)
+		case t.Occupancy == fleet.Reserved:
+			m.counting = true
+			now += " · " + countdown(t.Deadline.Remaining(m.now)) + " left at most"
+		}
+		out = append(out, "", "Now it is "+now+".")
+	}
+	for _, l := range wrap("Nothing was started and nothing stays reserved. You can wait until the tree is free and dispatch then, leave it to the queue, or take a new linked worktree.", w) {
+		out = append(out, m.faint.of(l))
+	}
+	return out
+}
+
+func (d *heldDialog) update(m *Model, msg tea.Msg) tea.Cmd {
+	k, ok := msg.(tea.KeyPressMsg)
+	switch {
+	case !ok:
+	case key.Matches(k, m.keys.Back):
+		m.dialog = nil
+	case d.grace.swallows(m.now.Mono):
+	case key.Matches(k, keyWait):
+		m.dialog = nil
+		return m.waitFor(d.order)
+	case key.Matches(k, keyQueueIt):
+		m.dialog = nil
+		if d.order.Task != "" {
+			return m.enqueue(d.order)
+		}
+		return m.again(d.order, true)
+	case key.Matches(k, keyWorktree):
+		m.dialog = nil
+		cmd := m.again(d.order, false)
+		m.dialog.(*spawnDialog).field = fieldBranch
+		return cmd
+	case key.Matches(k, keyClose):
+		m.dialog = nil
+	}
+	return nil
+}
+
+// again opens the form with what an earlier order said.
+func (m *Model) again(o fleet.Order, queue bool) tea.Cmd {
+	cmd := m.openSpawn(queue)
+	d := m.dialog.(*spawnDialog)
+	d.tree, d.trees, d.field = o.Tree, nil, fieldTask
+	d.role.offer(d.role.of, o.Role)
+	d.role.at = max(indexOf(d.role.of, o.Role), 0)
+	d.profile.at = max(indexOf(d.profile.of, o.Profile), 0)
+	d.task.set(o.Task)
+	return cmd
+}
+
+func indexOf(of []string, s string) int {
+	for i, o := range of {
+		if o == s {
+			return i
+		}
+	}
+	return -1
+}
+
+// waitFor dispatches once the tree is free. Somebody else may be quicker: then it is refused as ever.
+func (m *Model) waitFor(o fleet.Order) tea.Cmd {
+	f, where := m.fleet, m.short(o.Tree)
+	return m.start("wait for "+where, o.Tree, func(ctx context.Context) end {
+		for rev := uint64(0); ; {
+			s, err := f.Snapshot(ctx, rev)
+			if err != nil {
+				return failed("wait for "+where, err)
+			}
+			for _, t := range s.Trees {
+				if t.Tree == o.Tree && t.Occupancy == fleet.Free {
+					return outcome(f.Dispatch(ctx, o), o, where)
+				}
+			}
+			rev = s.Rev
+		}
+	})
+}

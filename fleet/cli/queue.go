@@ -12,6 +12,7 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/keeper"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/observe"
 	"fleetdeck/fleet/tree"
 )
 
@@ -54,7 +55,7 @@ func newQueueAddCommand(g *globals) *cobra.Command {
 				return err
 			}
 			if g.json {
-				return g.printJSON(rowOfTask(added))
+				return g.printJSON(observe.QueueRow(added))
 			}
 			fmt.Fprintln(g.out, added.ID)
 			s.sayQueued(cmd.Context(), added, before)
@@ -105,34 +106,6 @@ func (s *session) sayQueued(ctx context.Context, t keeper.Task, before int) {
 	}
 }
 
-// taskRow is one line of `queue ls --json`.
-type taskRow struct {
-	ID      string     `json:"id"`
-	Tree    string     `json:"tree"`
-	Role    fleet.Role `json:"role"`
-	Profile string     `json:"profile"`
-	Task    string     `json:"task"`
-	// State is "queued", "sent" (its outcome is not known yet) or "given_up".
-	State       string    `json:"state"`
-	AddedAt     time.Time `json:"added_at"`
-	Reservation string    `json:"reservation"`
-	Error       string    `json:"error"`
-}
-
-func rowOfTask(t keeper.Task) taskRow {
-	row := taskRow{
-		ID: t.ID, Tree: t.Tree, Role: t.Role, Profile: t.Profile, Task: t.Task, State: "queued", AddedAt: t.AddedAt,
-		Reservation: t.Reservation, Error: t.Error,
-	}
-	switch {
-	case t.GivenUp:
-		row.State = "given_up"
-	case t.Reservation != "":
-		row.State = "sent"
-	}
-	return row
-}
-
 func runQueueList(g *globals) error {
 	s, err := g.open()
 	if err != nil {
@@ -146,9 +119,9 @@ func runQueueList(g *globals) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]taskRow, len(tasks))
+	rows := make([]fleet.QueueRow, len(tasks))
 	for i, t := range tasks {
-		rows[i] = rowOfTask(t)
+		rows[i] = observe.QueueRow(t)
 	}
 	if g.json {
 		return g.printJSON(rows)
@@ -195,7 +168,7 @@ moment may be started all the same: rm says so.
 				return err
 			}
 			if g.json {
-				return g.printJSON(rowOfTask(t))
+				return g.printJSON(observe.QueueRow(t))
 			}
 			g.say("removed: %s of %s", t.ID, shorten(t.Tree))
 			if t.Reservation != "" {

@@ -187,7 +187,7 @@ func (s *session) dispatcher(program string) *dispatch.Dispatcher {
 }
 
 func (s *session) sources() observe.Sources {
-	return observe.Sources{Book: s.book, Client: s.client, Config: s.conf, Now: process.Now}
+	return observe.Sources{Dir: s.dir.Path, Book: s.book, Client: s.client, Config: s.conf, Now: process.Now}
 }
 
 // say prints a message for a person: to stderr where stdout belongs to a JSON document.

@@ -78,13 +78,8 @@ func (s *session) enqueue(ctx context.Context, order fleet.Order) (added keeper.
 	if err != nil {
 		return added, 0, err
 	}
-	if _, ok := s.conf.Profiles[order.Profile]; !ok {
-		return added, 0, fleet.Refuse(fleet.CodeProfileUnknown, "profile %q is not configured", order.Profile).
-			WithHint("there are: %s", strings.Join(s.conf.ProfileNames(), ", "))
-	}
-	if _, ok := s.conf.Roles[order.Role]; !ok {
-		return added, 0, fleet.Refuse(fleet.CodeRoleUnknown, "role %q is not configured", order.Role).
-			WithHint("there are: %s", strings.Join(s.conf.RoleNames(), ", "))
+	if err := s.configured(order); err != nil {
+		return added, 0, err
 	}
 	queue, err := keeper.OpenQueue(s.dir.Path)
 	if err != nil {
@@ -93,6 +88,19 @@ func (s *session) enqueue(ctx context.Context, order fleet.Order) (added keeper.
 	return queue.Add(ctx, keeper.Task{
 		Tree: t.Path, Role: order.Role, Profile: order.Profile, Task: order.Task, Grace: order.Grace, NoGit: order.NoGit,
 	}, process.Now())
+}
+
+// configured refuses an order for a profile or a role that the configuration does not know.
+func (s *session) configured(order fleet.Order) error {
+	if _, ok := s.conf.Profiles[order.Profile]; !ok {
+		return fleet.Refuse(fleet.CodeProfileUnknown, "profile %q is not configured", order.Profile).
+			WithHint("there are: %s", strings.Join(s.conf.ProfileNames(), ", "))
+	}
+	if _, ok := s.conf.Roles[order.Role]; !ok {
+		return fleet.Refuse(fleet.CodeRoleUnknown, "role %q is not configured", order.Role).
+			WithHint("there are: %s", strings.Join(s.conf.RoleNames(), ", "))
+	}
+	return nil
 }
 
 // sayQueued tells a person on stderr, beside what scripts read.
@@ -157,13 +165,7 @@ moment may be started all the same: rm says so.
 			if err != nil {
 				return err
 			}
-			if err := s.may("spawn")(cmd.Context()); err != nil {
-				return err
-			}
-			t, err := queue.Remove(cmd.Context(), id)
-			if errors.Is(err, keeper.ErrNoTask) {
-				return &notFoundError{fmt.Sprintf("task %s is gone already", id), "see 'fleetdeck members'"}
-			}
+			t, err := s.unqueue(cmd.Context(), queue, id)
 			if err != nil {
 				return err
 			}
@@ -177,6 +179,18 @@ moment may be started all the same: rm says so.
 			return nil
 		},
 	}
+}
+
+// unqueue takes the task id out of the queue.
+func (s *session) unqueue(ctx context.Context, queue *keeper.Queue, id string) (keeper.Task, error) {
+	if err := s.may("spawn")(ctx); err != nil {
+		return keeper.Task{}, err
+	}
+	t, err := queue.Remove(ctx, id)
+	if errors.Is(err, keeper.ErrNoTask) {
+		return t, &notFoundError{fmt.Sprintf("task %s is gone already", id), "see 'fleetdeck members'"}
+	}
+	return t, err
 }
 
 // findTask finds the id that name is, or is the end of.

@@ -2,31 +2,61 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/dispatch"
+	"fleetdeck/fleet/history"
+	"fleetdeck/fleet/keeper"
 	"fleetdeck/fleet/observe"
+	"fleetdeck/fleet/replay"
 	"fleetdeck/tui"
 )
 
+// consoleOptions are the flags of the console.
+type consoleOptions struct {
+	readOnly bool
+	plain    bool
+	record   string
+	replay   string
+	speed    float64
+}
+
 // runConsole opens the console, or prints the status where there is no terminal to open it in.
-func runConsole(ctx context.Context, g *globals) error {
+func runConsole(ctx context.Context, g *globals, o consoleOptions) error {
+	if o.replay != "" {
+		return runReplay(ctx, g, o)
+	}
+	if o.speed != 0 {
+		return usagef("--speed is for --replay")
+	}
+	if o.plain {
+		return runPlain(ctx, g, o)
+	}
 	if g.json || !canDraw() {
+		if o.record != "" {
+			return usagef("the console needs a terminal: record with --plain where there is none")
+		}
 		return runStatus(ctx, g)
 	}
 	s, err := g.open()
 	if err != nil {
 		return err
 	}
-	if _, _, err := s.ensureDaemon(ctx); err != nil {
-		return err
+	// Who may only look starts nothing either.
+	if !o.readOnly {
+		if _, _, err := s.ensureDaemon(ctx); err != nil {
+			return err
+		}
 	}
-	return s.console(ctx)
+	return s.console(ctx, o)
 }
 
 // canDraw reports whether there is a terminal that a full-screen program can use.
@@ -34,28 +64,95 @@ func canDraw() bool {
 	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-func (s *session) console(ctx context.Context) error {
+func (s *session) console(ctx context.Context, o consoleOptions) (err error) {
+	home, _ := os.UserHomeDir()
+	// What there is to warn of would stand across the screen: it is told afterwards.
+	var warned warnings
+	defer warned.tell(s.book.Warn)
+	s.book.Warn = warned.add
+
+	live, stop := s.watch(ctx)
+	defer stop()
+	f := &consoleFleet{session: s, live: live, dispatch: s.dispatcher("fleetdeck console"), readOnly: o.readOnly}
+	f.history = newRecorder(history.In(s.dir.Path), f.dispatch.Self, warned.add)
+	defer f.history.close()
+
+	var shown tui.Fleet = f
+	if o.record != "" {
+		rec, rerr := replay.Create(o.record, now(), observe.Same)
+		if rerr != nil {
+			return &usageError{rerr}
+		}
+		defer func() { err = errors.Join(err, rec.Close()) }()
+		defer recordAll(ctx, live, rec)()
+		shown = &recordedFleet{f, rec}
+	}
+	return tui.Run(ctx, shown, tui.Options{Home: home, NoColor: s.noColor, ReadOnly: o.readOnly})
+}
+
+// watch begins to observe the fleet, until stop is called.
+func (s *session) watch(ctx context.Context) (live *observe.Live, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	live := observe.NewLive(s.sources())
+	live = observe.NewLive(s.sources())
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
 		live.Run(ctx)
 	}()
-	defer func() {
+	return live, func() {
 		cancel()
 		<-stopped
-	}()
-	home, _ := os.UserHomeDir()
-	return tui.Run(ctx, &consoleFleet{session: s, live: live, dispatch: s.dispatcher("fleetdeck console")},
-		tui.Options{Home: home, NoColor: s.noColor})
+	}
 }
 
-// consoleFleet is the fleet as the console is handed it.
+// warnings keeps what there is to warn of until somebody can read it.
+type warnings struct {
+	mu   sync.Mutex // guards both below
+	kept []error
+	more int
+}
+
+func (w *warnings) add(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.kept) == 10 {
+		w.more++
+		return
+	}
+	w.kept = append(w.kept, err)
+}
+
+func (w *warnings) tell(warn func(error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, err := range w.kept {
+		warn(err)
+	}
+	if w.more > 0 {
+		warn(fmt.Errorf("and %d more", w.more))
+	}
+}
+
+// consoleFleet is the fleet as the console is handed it. Each of its acts is written down, with how it ended.
 type consoleFleet struct {
 	*session
 	live     *observe.Live
 	dispatch *dispatch.Dispatcher
+	history  *recorder
+	// readOnly refuses every act.
+	readOnly bool
+}
+
+// act carries out an act, unless this console may only look, and writes it down as d. The command line of args does the same.
+func (f *consoleFleet) act(ctx context.Context, d *fleet.Deed, args []string, do func() error) error {
+	if f.readOnly {
+		return fleet.Refuse(fleet.CodeNotAllowed, "this console may only look: it was started with --read-only")
+	}
+	err := do()
+	d.Command = f.CommandLine(args...)
+	f.history.add(ctx, *d, err)
+	f.live.Poke()
+	return err
 }
 
 func (f *consoleFleet) Snapshot(ctx context.Context, rev uint64) (fleet.Snapshot, error) {
@@ -80,9 +177,55 @@ func (f *consoleFleet) Choices() fleet.Choices {
 }
 
 func (f *consoleFleet) Dispatch(ctx context.Context, order fleet.Order) fleet.Outcome {
-	out, _ := f.dispatch.Dispatch(ctx, order)
-	f.live.Poke()
+	return f.admit(ctx, "dispatch", fleet.Outcome{Tree: order.Tree, Role: order.Role, Profile: order.Profile}, orderArgs(order, "dispatch"),
+		func() (fleet.Outcome, error) { return f.dispatch.Dispatch(ctx, order) })
+}
+
+func (f *consoleFleet) Restart(ctx context.Context, member string) fleet.Outcome {
+	return f.admit(ctx, "restart", fleet.Outcome{Member: member}, []string{"restart", member},
+		func() (fleet.Outcome, error) { return f.restart(ctx, f.dispatch, member) })
+}
+
+// admit is an act that comes to an outcome; out is what is known of it beforehand.
+func (f *consoleFleet) admit(ctx context.Context, what string, out fleet.Outcome, args []string, do func() (fleet.Outcome, error)) fleet.Outcome {
+	began := false
+	d := &fleet.Deed{What: what, Tree: out.Tree, Member: out.Member}
+	err := f.act(ctx, d, args, func() (err error) {
+		began = true
+		out, err = do()
+		d.Tree = out.Tree
+		if d.Member == "" {
+			d.Member = out.Member
+		}
+		return err
+	})
+	if !began {
+		out = refusedOutcome(out, err)
+	}
 	return out
+}
+
+func (f *consoleFleet) Enqueue(ctx context.Context, order fleet.Order) error {
+	return f.act(ctx, &fleet.Deed{What: "queue add", Tree: order.Tree}, orderArgs(order, "queue", "add"), func() error {
+		if order.Branch != "" {
+			return usagef("a task of the queue goes to a tree that is there: make the worktree first")
+		}
+		_, _, err := f.enqueue(ctx, order)
+		return err
+	})
+}
+
+func (f *consoleFleet) Unqueue(ctx context.Context, id string) error {
+	d := &fleet.Deed{What: "queue rm"}
+	return f.act(ctx, d, []string{"queue", "rm", id}, func() error {
+		queue, err := keeper.OpenQueue(f.dir.Path)
+		if err != nil {
+			return err
+		}
+		t, err := f.unqueue(ctx, queue, id)
+		d.Tree = t.Tree
+		return err
+	})
 }
 
 func (f *consoleFleet) PrunePlan(ctx context.Context) (fleet.PruneReport, error) {
@@ -90,30 +233,44 @@ func (f *consoleFleet) PrunePlan(ctx context.Context) (fleet.PruneReport, error)
 	return f.book.Plan(roster)
 }
 
-func (f *consoleFleet) Prune(ctx context.Context) (fleet.PruneReport, error) {
-	roster, _ := f.client.Roster(ctx)
-	return f.book.Prune(ctx, f.conf.PruneWait, roster)
+func (f *consoleFleet) Prune(ctx context.Context) (report fleet.PruneReport, err error) {
+	err = f.act(ctx, &fleet.Deed{What: "prune"}, []string{"prune"}, func() (err error) {
+		roster, _ := f.client.Roster(ctx)
+		report, err = f.book.Prune(ctx, f.conf.PruneWait, roster)
+		return err
+	})
+	return report, err
 }
 
 func (f *consoleFleet) Release(ctx context.Context, tree, id string) error {
-	e, ok, err := f.book.Release(ctx, f.conf.LockWait, tree, id)
-	switch {
-	case err != nil:
-		return err
-	case !ok && e.ID != "":
-		return &notFoundError{what: "the tree is reserved by another dispatch by now: nothing was changed"}
-	case !ok:
-		return &notFoundError{what: "the reservation is gone already"}
-	}
-	return nil
+	return f.act(ctx, &fleet.Deed{What: "release", Tree: tree}, []string{"release", tree, "--id", id}, func() error {
+		e, ok, err := f.book.Release(ctx, f.conf.LockWait, tree, id)
+		switch {
+		case err != nil:
+			return err
+		case !ok && e.ID != "":
+			return &notFoundError{what: "the tree is reserved by another dispatch by now: nothing was changed"}
+		case !ok:
+			return &notFoundError{what: "the reservation is gone already"}
+		}
+		return nil
+	})
 }
 
 func (f *consoleFleet) Send(ctx context.Context, member, text string, enter bool) error {
-	return f.client.Send(ctx, member, text, enter)
+	args := []string{"send", "--", member, text}
+	if !enter {
+		args = []string{"send", "--no-enter", "--", member, text}
+	}
+	return f.act(ctx, &fleet.Deed{What: "send", Member: member}, args, func() error {
+		return f.client.Send(ctx, member, text, enter)
+	})
 }
 
 func (f *consoleFleet) Stop(ctx context.Context, member string) error {
-	return f.client.Stop(ctx, member)
+	return f.act(ctx, &fleet.Deed{What: "stop", Member: member}, []string{"stop", member}, func() error {
+		return f.client.Stop(ctx, member)
+	})
 }
 
 // Attach is this program again: it takes over the terminal while the console waits.
@@ -129,5 +286,9 @@ func (f *consoleFleet) Attach(member string) *exec.Cmd {
 	if f.conf.Path != "" {
 		args = append(args, "--config", f.conf.Path)
 	}
-	return exec.Command(exe, args...)
+	cmd := exec.Command(exe, args...)
+	if f.readOnly {
+		cmd.Err = errors.New("this console may only look: who attaches can type")
+	}
+	return cmd
 }

@@ -97,7 +97,7 @@ func runDemo(ctx context.Context, g *globals, headless, keep bool) (err error) {
 	if err := d.staff(ctx); err != nil {
 		return err
 	}
-	return d.session.console(ctx)
+	return d.session.console(ctx, consoleOptions{})
 }
 
 // demo is a throw-away fleet.

@@ -12,6 +12,7 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/keeper"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/observe"
 	"fleetdeck/fleet/tree"
 )
 
@@ -54,7 +55,7 @@ func newQueueAddCommand(g *globals) *cobra.Command {
 				return err
 			}
 			if g.json {
-				return g.printJSON(rowOfTask(added))
+				return g.printJSON(observe.QueueRow(added))
 			}
 			fmt.Fprintln(g.out, added.ID)
 			s.sayQueued(cmd.Context(), added, before)
@@ -77,13 +78,8 @@ func (s *session) enqueue(ctx context.Context, order fleet.Order) (added keeper.
 	if err != nil {
 		return added, 0, err
 	}
-	if _, ok := s.conf.Profiles[order.Profile]; !ok {
-		return added, 0, fleet.Refuse(fleet.CodeProfileUnknown, "profile %q is not configured", order.Profile).
-			WithHint("there are: %s", strings.Join(s.conf.ProfileNames(), ", "))
-	}
-	if _, ok := s.conf.Roles[order.Role]; !ok {
-		return added, 0, fleet.Refuse(fleet.CodeRoleUnknown, "role %q is not configured", order.Role).
-			WithHint("there are: %s", strings.Join(s.conf.RoleNames(), ", "))
+	if err := s.configured(order); err != nil {
+		return added, 0, err
 	}
 	queue, err := keeper.OpenQueue(s.dir.Path)
 	if err != nil {
@@ -92,6 +88,19 @@ func (s *session) enqueue(ctx context.Context, order fleet.Order) (added keeper.
 	return queue.Add(ctx, keeper.Task{
 		Tree: t.Path, Role: order.Role, Profile: order.Profile, Task: order.Task, Grace: order.Grace, NoGit: order.NoGit,
 	}, process.Now())
+}
+
+// configured refuses an order for a profile or a role that the configuration does not know.
+func (s *session) configured(order fleet.Order) error {
+	if _, ok := s.conf.Profiles[order.Profile]; !ok {
+		return fleet.Refuse(fleet.CodeProfileUnknown, "profile %q is not configured", order.Profile).
+			WithHint("there are: %s", strings.Join(s.conf.ProfileNames(), ", "))
+	}
+	if _, ok := s.conf.Roles[order.Role]; !ok {
+		return fleet.Refuse(fleet.CodeRoleUnknown, "role %q is not configured", order.Role).
+			WithHint("there are: %s", strings.Join(s.conf.RoleNames(), ", "))
+	}
+	return nil
 }
 
 // sayQueued tells a person on stderr, beside what scripts read.
@@ -103,34 +112,6 @@ func (s *session) sayQueued(ctx context.Context, t keeper.Task, before int) {
 	if s.keptByNobody(ctx) {
 		fmt.Fprintln(s.err, "fleetdeck: hint: nobody works it off until 'fleetdeck up' or 'fleetdeck keep' runs")
 	}
-}
-
-// taskRow is one line of `queue ls --json`.
-type taskRow struct {
-	ID      string     `json:"id"`
-	Tree    string     `json:"tree"`
-	Role    fleet.Role `json:"role"`
-	Profile string     `json:"profile"`
-	Task    string     `json:"task"`
-	// State is "queued", "sent" (its outcome is not known yet) or "given_up".
-	State       string    `json:"state"`
-	AddedAt     time.Time `json:"added_at"`
-	Reservation string    `json:"reservation"`
-	Error       string    `json:"error"`
-}
-
-func rowOfTask(t keeper.Task) taskRow {
-	row := taskRow{
-		ID: t.ID, Tree: t.Tree, Role: t.Role, Profile: t.Profile, Task: t.Task, State: "queued", AddedAt: t.AddedAt,
-		Reservation: t.Reservation, Error: t.Error,
-	}
-	switch {
-	case t.GivenUp:
-		row.State = "given_up"
-	case t.Reservation != "":
-		row.State = "sent"
-	}
-	return row
 }
 
 func runQueueList(g *globals) error {
@@ -146,9 +127,9 @@ func runQueueList(g *globals) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]taskRow, len(tasks))
+	rows := make([]fleet.QueueRow, len(tasks))
 	for i, t := range tasks {
-		rows[i] = rowOfTask(t)
+		rows[i] = observe.QueueRow(t)
 	}
 	if g.json {
 		return g.printJSON(rows)
@@ -184,18 +165,12 @@ moment may be started all the same: rm says so.
 			if err != nil {
 				return err
 			}
-			if err := s.may("spawn")(cmd.Context()); err != nil {
-				return err
-			}
-			t, err := queue.Remove(cmd.Context(), id)
-			if errors.Is(err, keeper.ErrNoTask) {
-				return &notFoundError{fmt.Sprintf("task %s is gone already", id), "see 'fleetdeck members'"}
-			}
+			t, err := s.unqueue(cmd.Context(), queue, id)
 			if err != nil {
 				return err
 			}
 			if g.json {
-				return g.printJSON(rowOfTask(t))
+				return g.printJSON(observe.QueueRow(t))
 			}
 			g.say("removed: %s of %s", t.ID, shorten(t.Tree))
 			if t.Reservation != "" {
@@ -204,6 +179,18 @@ moment may be started all the same: rm says so.
 			return nil
 		},
 	}
+}
+
+// unqueue takes the task id out of the queue.
+func (s *session) unqueue(ctx context.Context, queue *keeper.Queue, id string) (keeper.Task, error) {
+	if err := s.may("spawn")(ctx); err != nil {
+		return keeper.Task{}, err
+	}
+	t, err := queue.Remove(ctx, id)
+	if errors.Is(err, keeper.ErrNoTask) {
+		return t, &notFoundError{fmt.Sprintf("task %s is gone already", id), "see 'fleetdeck members'"}
+	}
+	return t, err
 }
 
 // findTask finds the id that name is, or is the end of.

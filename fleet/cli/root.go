@@ -75,6 +75,7 @@ func Main(args []string, build Build) int {
 }
 
 func newRootCommand(g *globals) *cobra.Command {
+	var console consoleOptions
 	root := &cobra.Command{
 		Use:   "fleetdeck",
 		Short: "an operator console for a fleet of coding agents",
@@ -82,11 +83,15 @@ func newRootCommand(g *globals) *cobra.Command {
 
 Without a command it opens the console, and starts the daemon in the background if none runs. Without a terminal it
 prints the status.
+
+--plain shows the fleet line by line instead: first how it stands, then a line for each change, for screen readers, logs and
+pipes; with --json a JSON document a line. It needs no terminal. --record keeps what the console shows in a file, and
+--replay shows that again at the pace at which it happened.
 ` + exitHelp,
 		Args:          noArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return runConsole(cmd.Context(), g) },
+		RunE:          func(cmd *cobra.Command, _ []string) error { return runConsole(cmd.Context(), g, console) },
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.state, "state", "", "state `directory` (else $FLEETDECK_STATE, else $XDG_STATE_HOME/fleetdeck)")
@@ -94,6 +99,12 @@ prints the status.
 	flags.BoolVar(&g.json, "json", false, "print JSON")
 	flags.BoolVarP(&g.quiet, "quiet", "q", false, "print errors only")
 	flags.BoolVar(&g.noColor, "no-color", false, "print without colour (also $NO_COLOR)")
+	own := root.Flags()
+	own.BoolVar(&console.readOnly, "read-only", false, "only look: nothing can be changed, and no daemon is started")
+	own.BoolVar(&console.plain, "plain", false, "show the fleet line by line, without a terminal")
+	own.StringVar(&console.record, "record", "", "keep what is shown in a new `file`")
+	own.StringVar(&console.replay, "replay", "", "show what was recorded in `file`")
+	own.Float64Var(&console.speed, "speed", 0, "how many times as fast to replay (default 1)")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{err} })
 	root.SetOut(g.out)
 	root.SetErr(g.err)
@@ -114,7 +125,7 @@ prints the status.
 		newSlotsCommand(g), newReservationsCommand(g), newEventsCommand(g), newDemoCommand(g))
 	add("dispatch", newDispatchCommand(g), newReserveCommand(g), newReleaseCommand(g), newPruneCommand(g), newLockCommand(g),
 		newKeepCommand(g), newQueueCommand(g))
-	add("member", newAttachCommand(g), newScreenCommand(g), newSendCommand(g), newLogsCommand(g), newStopCommand(g),
+	add("member", newAttachCommand(g), newScreenCommand(g), newSendCommand(g), newLogsCommand(g), newStopCommand(g), newRestartCommand(g),
 		newReportCommand(g), newWhoamiCommand(g), newMCPCommand(g))
 	add("setup", newInitCommand(g), newDoctorCommand(g), newRepairCommand(g), newVersionCommand(g))
 	root.SetHelpCommandGroupID("setup")
@@ -187,7 +198,7 @@ func (s *session) dispatcher(program string) *dispatch.Dispatcher {
 }
 
 func (s *session) sources() observe.Sources {
-	return observe.Sources{Book: s.book, Client: s.client, Config: s.conf, Now: process.Now}
+	return observe.Sources{Dir: s.dir.Path, Book: s.book, Client: s.client, Config: s.conf, Now: process.Now}
 }
 
 // say prints a message for a person: to stderr where stdout belongs to a JSON document.

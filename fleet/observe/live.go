@@ -2,41 +2,51 @@ package observe
 
 import (
 	"context"
-	"reflect"
 	"sync"
 	"time"
 
 	"fleetdeck/fleet"
-	"fleetdeck/fleet/tree"
 )
 
 const (
-	// settleTime gathers what changes together into one snapshot.
+	// glanceEvery is how often to look at what tells nobody that it changed: who holds the lock, and the small files. It
+	// costs a few system calls, and nothing is read that did not change.
+	glanceEvery = 300 * time.Millisecond
+	// settleTime gathers what changes together into one snapshot; between two of those there is a pause at least.
 	settleTime = 15 * time.Millisecond
-	// pollEvery covers whatever tells nobody that it changed.
-	pollEvery = time.Second
+	pause      = 50 * time.Millisecond
+	// trailAfter is when to ask the daemon once more after news: its event comes before the last of what it does then.
+	trailAfter = 400 * time.Millisecond
+	// bootEvery is how often to ask while agents are booting: the steps of a launch are no events.
+	bootEvery = time.Second
+	// downEvery is how often to ask a daemon that does not answer, quietEvery one whose event stream stands: that tells.
+	downEvery  = 500 * time.Millisecond
+	quietEvery = 5 * time.Second
 	// freshEvery is how often a snapshot is made that differs in its age only.
-	freshEvery = 2 * time.Second
-	// rediscoverEvery is how often the roots are searched for new trees.
+	freshEvery = 5 * time.Second
+	// rediscoverEvery is how often the roots are searched for new trees, unless that takes long.
 	rediscoverEvery = 30 * time.Second
-	keepEvents      = 500
 )
 
 // Live keeps a current snapshot. It is safe for use by several goroutines.
+//
+// What changes is in the snapshot within half a second: the reservation file by its watch, the daemon by its event stream, the
+// rest by a glance. At rest it asks the daemon and makes a snapshot every few seconds, so that its age can be told.
 type Live struct {
 	Sources
-	facts *tree.Observer
 	poke  chan struct{}
+	facts *facts
 
 	mu     sync.Mutex // guards all below
 	snap   fleet.Snapshot
 	more   chan struct{} // closed at the next snapshot
 	events []fleet.Event
+	stream time.Time // since when the event stream stands, zero where there is none
 }
 
 // NewLive makes an observer; Run keeps it current.
 func NewLive(s Sources) *Live {
-	return &Live{Sources: s, facts: tree.NewObserver(), poke: make(chan struct{}, 1), more: make(chan struct{})}
+	return &Live{Sources: s, facts: newFacts(), poke: make(chan struct{}, 1), more: make(chan struct{})}
 }
 
 // Snapshot returns the current snapshot once it is newer than rev.
@@ -66,114 +76,223 @@ func (l *Live) Poke() {
 
 // Run keeps the snapshot current until ctx ends.
 func (l *Live) Run(ctx context.Context) {
-	var following sync.WaitGroup
-	defer following.Wait()
-	following.Go(func() { l.followEvents(ctx) })
+	var others sync.WaitGroup
+	defer others.Wait()
+	others.Go(func() { l.followEvents(ctx) })
 
+	w := newWatcher(l, &others)
+	defer w.begin.Stop()
 	file := l.Book.Watch(ctx)
-	poll := time.NewTicker(pollEvery)
-	defer poll.Stop()
-	var configured []fleet.Tree
-	var discovered, made time.Time
+	glance := time.NewTicker(glanceEvery)
+	defer glance.Stop()
+	w.discover(ctx)
 	for {
-		if time.Since(discovered) > rediscoverEvery {
-			configured, discovered = l.configured(), time.Now()
-		}
-		if l.look(ctx, configured, time.Since(made) > freshEvery) {
-			made = time.Now()
-		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-file:
+		case _, open := <-file:
+			if !open {
+				return // ctx has ended
+			}
+			w.force = true
+			w.news()
 		case <-l.poke:
-		case <-poll.C:
-			continue
+			w.side.look(l.Now())
+			w.news()
+		case <-l.facts.changed:
+			w.publish(ctx, false)
+		case <-w.begin.C:
+			w.ask(ctx)
+		case seen := <-w.answers:
+			w.answered(ctx, seen)
+		case found := <-w.found:
+			w.searching, w.configured, w.search = false, found.trees, max(rediscoverEvery, 100*found.took)
+			w.searched = time.Now()
+			w.publish(ctx, false)
+		case <-glance.C:
+			w.glance(ctx)
 		}
+	}
+}
+
+// watcher is what Run knows. Only its goroutine touches it.
+type watcher struct {
+	*Live
+	others *sync.WaitGroup
+
+	configured []fleet.Tree
+	found      chan finding  // a search of the roots, when it is through
+	searched   time.Time     // zero before the first
+	search     time.Duration // until the next
+	searching  bool
+
+	seen    *look // what file and daemon said last; nil before the first
+	answers chan look
+	begin   *time.Timer // when to ask
+	armed   bool
+	asking  bool
+	again   bool // there was news meanwhile
+	force   bool // the file is to be read whatever it looks like
+	trail   bool // there was news: ask once more
+	asked   time.Time
+	due     time.Time
+
+	side    side
+	lock    fleet.LockInfo
+	trees   []fleet.Tree  // of the last snapshot
+	expires time.Duration // when the next grace runs out, on the monotonic clock; zero where none does
+	made    time.Time     // the last snapshot
+	stepped time.Time     // the facts
+}
+
+// finding is what a search of the roots came to.
+type finding struct {
+	trees []fleet.Tree
+	took  time.Duration
+}
+
+func newWatcher(l *Live, others *sync.WaitGroup) *watcher {
+	w := &watcher{
+		Live: l, others: others, found: make(chan finding), answers: make(chan look), begin: time.NewTimer(0), armed: true,
+		side: newSide(l.Sources), lock: l.Book.LockInfo(),
+	}
+	w.side.look(l.Now())
+	return w
+}
+
+// news asks as soon as it has settled.
+func (w *watcher) news() {
+	w.trail = true
+	w.arm()
+}
+
+func (w *watcher) arm() {
+	switch {
+	case w.asking:
+		w.again = true
+	case !w.armed:
+		w.armed = true
+		w.begin.Reset(max(settleTime, pause-time.Since(w.asked)))
+	}
+}
+
+// ask looks at file and daemon in the background: a daemon that hangs holds up nothing else.
+func (w *watcher) ask(ctx context.Context) {
+	prev := w.seen
+	if w.force && prev != nil {
+		unread := *prev
+		unread.stamp = stamp{}
+		prev = &unread
+	}
+	w.armed, w.asking, w.again, w.force, w.asked = false, true, false, false, time.Now()
+	w.others.Go(func() {
+		seen := w.read(ctx, prev)
 		select {
-		case <-time.After(settleTime):
+		case w.answers <- seen:
 		case <-ctx.Done():
-			return
 		}
+	})
+}
+
+func (w *watcher) answered(ctx context.Context, seen look) {
+	w.asking, w.seen = false, &seen
+	every := quietEvery
+	switch {
+	case !seen.daemon.Running || !w.told():
+		every = downEvery
+	case w.trail:
+		every, w.trail = trailAfter, false
+	case len(seen.roster.Launches) > 0:
+		every = bootEvery
+	}
+	w.due = time.Now().Add(every)
+	w.publish(ctx, false)
+	if w.again {
+		w.arm()
 	}
 }
 
-// look makes a snapshot and publishes it if it says something new, or if even nothing new must be said.
-func (l *Live) look(ctx context.Context, configured []fleet.Tree, must bool) bool {
-	seen := l.read(ctx)
-	if ctx.Err() != nil {
-		return false
+// glance looks at what tells nobody that it changed.
+func (w *watcher) glance(ctx context.Context) {
+	now := w.Now()
+	changed := w.side.look(now)
+	if lock := w.Book.LockInfo(); !sameLock(lock, w.lock) {
+		w.lock, changed = lock, true
 	}
-	next := l.snapshot(seen, withBusy(configured, seen))
-	for i := range next.Trees {
-		f := l.facts.Facts(ctx, next.Trees[i].Tree, l.Poke)
-		next.Trees[i].Branch, next.Trees[i].Dirty, next.Trees[i].Missing = f.Branch, f.Dirty, f.Missing
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	next.Events = l.events
-	if !must && same(l.snap, next) {
-		return false
-	}
-	next.Rev = l.snap.Rev + 1
-	l.snap = next
-	close(l.more)
-	l.more = make(chan struct{})
-	return true
-}
-
-// same reports whether a and b differ only in when they were made.
-func same(a, b fleet.Snapshot) bool {
-	for _, s := range []*fleet.Snapshot{&a, &b} {
-		s.Rev, s.At, s.File.ReadAt, s.Daemon.AnsweredAt = 0, fleet.Instant{}, time.Time{}, time.Time{}
-	}
-	if !reflect.DeepEqual(a.Members, b.Members) || !reflect.DeepEqual(a.Launches, b.Launches) || !reflect.DeepEqual(a.Slots, b.Slots) ||
-		!reflect.DeepEqual(a.Lock, b.Lock) || a.Daemon != b.Daemon || a.File != b.File ||
-		len(a.Trees) != len(b.Trees) || len(a.Reservations) != len(b.Reservations) || len(a.Events) != len(b.Events) {
-		return false
-	}
-	if n := len(a.Events); n > 0 && a.Events[n-1].Seq != b.Events[n-1].Seq {
-		return false
-	}
-	for i := range a.Trees {
-		x, y := a.Trees[i], b.Trees[i]
-		x.RemainingS, y.RemainingS = 0, 0
-		if x != y {
-			return false
+	if w.seen != nil {
+		if stampOf(w.Book.Path()) != w.seen.stamp {
+			w.arm()
+		} else if w.seen.file.Error == "" {
+			w.seen.file.ReadAt = now.Wall // as good as read again
+		}
+		changed = changed || w.expires != 0 && now.Mono >= w.expires
+		if time.Since(w.stepped) > stepEvery {
+			w.stepped = time.Now()
+			w.facts.step(ctx, w.trees, newIndex(*w.seen))
 		}
 	}
-	for i := range a.Reservations {
-		x, y := a.Reservations[i], b.Reservations[i]
-		x.RemainingS, y.RemainingS = 0, 0
-		if x != y {
-			return false
-		}
+	if time.Now().After(w.due) {
+		w.arm()
 	}
-	return true
+	if !w.searching && time.Since(w.searched) > w.search {
+		w.discover(ctx)
+	}
+	if must := time.Since(w.made) > freshEvery; changed || must {
+		w.publish(ctx, must)
+	}
 }
 
-// followEvents keeps the newest events, and looks again at each.
-func (l *Live) followEvents(ctx context.Context) {
-	var seq uint64
-	for ctx.Err() == nil {
-		l.Client.Events(ctx, seq, true, func(e fleet.Event) {
-			l.mu.Lock()
-			if e.Seq <= seq {
-				l.events = nil // another daemon's numbers
-			}
-			seq = e.Seq
-			kept := l.events
-			if len(kept) >= 2*keepEvents {
-				kept = append([]fleet.Event(nil), kept[len(kept)-keepEvents:]...)
-			}
-			l.events = append(kept, e)
-			l.mu.Unlock()
-			l.Poke()
-		})
+// discover searches the roots in the background. A search that takes long is made more rarely.
+func (w *watcher) discover(ctx context.Context) {
+	w.searching = true
+	w.others.Go(func() {
+		began := time.Now()
+		found := finding{trees: w.Sources.configured()}
+		found.took = time.Since(began)
 		select {
+		case w.found <- found:
 		case <-ctx.Done():
-		case <-time.After(pollEvery / 2):
-			l.Poke()
+		}
+	})
+}
+
+// publish makes a snapshot, and makes it known if it says something new, or if even nothing new must be said.
+func (w *watcher) publish(ctx context.Context, must bool) {
+	if w.seen == nil || w.searched.IsZero() {
+		return
+	}
+	now := w.Now()
+	w.trees = withBusy(w.configured, *w.seen)
+	next := w.snapshot(*w.seen, w.trees, now)
+	next.Lock, next.Queue, next.Keeper, next.History = w.lock, w.side.queue, w.side.keeper, w.side.history
+	w.expires = nextExpiry(*w.seen, now)
+	w.facts.fill(ctx, next.Trees)
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	next.Events = w.events
+	if !must && Same(w.snap, next) {
+		return
+	}
+	next.Rev = w.snap.Rev + 1
+	w.snap, w.made = next, time.Now()
+	close(w.more)
+	w.more = make(chan struct{})
+}
+
+// nextExpiry is when the next grace runs out that has not yet, on the monotonic clock.
+func nextExpiry(seen look, now fleet.Instant) time.Duration {
+	var next time.Duration
+	consider := func(left time.Duration) {
+		if at := now.Mono + left; left > 0 && (next == 0 || at < next) {
+			next = at
 		}
 	}
+	for _, e := range seen.entries {
+		consider(e.Remaining(now))
+	}
+	for _, l := range seen.roster.Launches {
+		consider(l.Deadline.Remaining(now))
+	}
+	return next
 }

@@ -24,6 +24,8 @@ const daemonTimeout = 2 * time.Second
 
 // Sources are where a snapshot comes from.
 type Sources struct {
+	// Dir is the state directory.
+	Dir    string
 	Book   *book.Book
 	Client *client.Client
 	Config *config.Config
@@ -38,18 +40,27 @@ type look struct {
 	slots   []fleet.Slot
 	file    fleet.FileInfo
 	daemon  fleet.DaemonInfo
+	stamp   stamp // of the file when it was read; zero where it may have changed right then
 }
 
-// read looks at the file, then at the daemon.
-func (s Sources) read(ctx context.Context) look {
+// read looks at the file, then at the daemon. A file that stands as it did at the look prev, if there is one, is not read again.
+func (s Sources) read(ctx context.Context, prev *look) look {
 	var l look
 	var err error
 	l.at = s.Now()
 	l.file = fleet.FileInfo{Path: s.Book.Path(), ReadAt: l.at.Wall}
-	if l.entries, err = s.Book.Read(); err != nil {
+	l.stamp = stampOf(s.Book.Path())
+	if prev != nil && prev.file.Error == "" && prev.stamp == l.stamp {
+		l.entries = prev.entries
+	} else if l.entries, err = s.Book.Read(); err != nil {
 		l.file.Error = err.Error()
 	}
-	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
+	l.stamp = l.stamp.unlessFresh(l.at.Wall)
+	timeout := daemonTimeout
+	if prev != nil && !prev.daemon.Running {
+		timeout /= 2 // it hangs: what else there is to see need not wait as long again
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	l.daemon = fleet.DaemonInfo{Socket: s.Client.Socket()}
 	health, err := s.Client.Health(ctx)
@@ -70,8 +81,11 @@ func (s Sources) read(ctx context.Context) look {
 
 // Once looks once and gives the snapshot, with the facts of each tree read now.
 func (s Sources) Once(ctx context.Context) fleet.Snapshot {
-	l := s.read(ctx)
-	snap := s.snapshot(l, s.known(l))
+	l := s.read(ctx, nil)
+	side := newSide(s)
+	side.look(l.at)
+	snap := s.snapshot(l, s.known(l), l.at)
+	snap.Lock, snap.Queue, snap.Keeper, snap.History = s.Book.LockInfo(), side.queue, side.keeper, side.history
 	for i := range snap.Trees {
 		f := tree.FactsNow(ctx, snap.Trees[i].Tree)
 		snap.Trees[i].Branch, snap.Trees[i].Dirty, snap.Trees[i].Missing = f.Branch, f.Dirty, f.Missing
@@ -79,11 +93,10 @@ func (s Sources) Once(ctx context.Context) fleet.Snapshot {
 	return snap
 }
 
-func (s Sources) snapshot(l look, trees []fleet.Tree) fleet.Snapshot {
-	now := l.at
+// snapshot makes what l says of trees at the moment now. The snapshot is as old as l all the same.
+func (s Sources) snapshot(l look, trees []fleet.Tree, now fleet.Instant) fleet.Snapshot {
 	snap := fleet.Snapshot{
-		At: now, Members: l.roster.Members, Launches: l.roster.Launches, Slots: l.slots,
-		Lock: s.Book.LockInfo(), Daemon: l.daemon, File: l.file,
+		At: l.at, Members: l.roster.Members, Launches: l.roster.Launches, Slots: l.slots, Daemon: l.daemon, File: l.file,
 		Trees: make([]fleet.TreeRow, 0, len(trees)), Reservations: make([]fleet.ReservationRow, 0, len(l.entries)),
 	}
 	// Where there are many trees, only those that somebody is in, or on the way to, cost more than a look-up.

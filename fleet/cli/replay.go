@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/observe"
+	"fleetdeck/fleet/replay"
+	"fleetdeck/tui"
+)
+
+// recordAll records every snapshot of live, seen or not, until stop is called.
+func recordAll(ctx context.Context, live *observe.Live, rec *replay.Recorder) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for rev := uint64(0); ; {
+			snap, err := live.Snapshot(ctx, rev)
+			if err != nil {
+				return
+			}
+			rec.Snapshot(now(), snap)
+			rev = snap.Rev
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// recordedFleet is the fleet of a console that records what it is shown beside the snapshots.
+type recordedFleet struct {
+	*consoleFleet
+	rec *replay.Recorder
+}
+
+func (f *recordedFleet) Screen(ctx context.Context, member string, rev uint64) (fleet.Screen, error) {
+	s, err := f.consoleFleet.Screen(ctx, member, rev)
+	if err == nil {
+		f.rec.Screen(now(), member, s)
+	}
+	return s, err
+}
+
+func (f *recordedFleet) Choices() fleet.Choices {
+	c := f.consoleFleet.Choices()
+	f.rec.Choices(now(), c)
+	return c
+}
+
+// playedFleet is the fleet of a recording.
+type playedFleet struct{ *replay.Player }
+
+func (playedFleet) CommandLine(args ...string) string {
+	return commandLine(append([]string{"fleetdeck"}, args...)...)
+}
+
+// runReplay shows a recording: in the console, or line by line.
+func runReplay(ctx context.Context, g *globals, o consoleOptions) error {
+	switch {
+	case o.record != "":
+		return usagef("--record and --replay exclude each other")
+	case o.speed < 0:
+		return usagef("--speed %v: a recording is played forwards", o.speed)
+	case !o.plain && (g.json || !canDraw()):
+		return usagef("the console needs a terminal: replay with --plain where there is none")
+	case o.speed == 0:
+		o.speed = 1
+	}
+	r, err := replay.Open(o.replay)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, replay.ErrFormat) {
+			return &usageError{err}
+		}
+		return err
+	}
+	defer r.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	player := replay.Play(ctx, r, o.speed)
+	defer func() {
+		cancel()
+		<-player.Done()
+	}()
+	if o.plain {
+		return g.plain(ctx, player, player.Done())
+	}
+	home, _ := os.UserHomeDir()
+	return tui.Run(ctx, playedFleet{player}, tui.Options{Home: home, NoColor: g.noColor, ReadOnly: true})
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/dispatch"
+	"fleetdeck/fleet/tree"
+)
+
+// freeWait is how long a restart waits for tree and slot once the agent was stopped. A stop returns after every process is gone,
+// so that this is for the last of the daemon's own work.
+const freeWait = 10 * time.Second
+
+func newRestartCommand(g *globals) *cobra.Command {
+	var wait bool
+	cmd := &cobra.Command{
+		Use: "restart MEMBER", Short: "end a member and send its like into the tree", Args: exactly("MEMBER"),
+		Long: `restart ends a member, if it lives, with every process that it started, and then dispatches the same role, profile and task to
+its tree: an admission like any other, with a member of a new id. One that has ended is started again. If the tree is taken
+meanwhile by somebody else, that stands. --wait waits until the new agent is listed.
+
+Nothing is ended where it is plain that nothing could be started.
+` + exitHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := g.open()
+			if err != nil {
+				return err
+			}
+			id, err := s.find(cmd.Context(), args[0], false)
+			if err != nil {
+				return err
+			}
+			d := s.dispatcher("fleetdeck restart")
+			out, err := s.restart(cmd.Context(), d, id)
+			if err == nil && wait {
+				out, err = d.Wait(cmd.Context(), out)
+			}
+			if g.json {
+				return errors.Join(err, g.printJSON(out))
+			}
+			if err != nil {
+				return err
+			}
+			g.say("restarted: member %s (%s on %s) in %s", out.Member, out.Role, out.Profile, shorten(out.Tree))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the new agent is listed")
+	return cmd
+}
+
+// restart ends the member id if it lives, and dispatches its like to its tree. The outcome says everything; the error is the
+// same in the form that says what to do.
+func (s *session) restart(ctx context.Context, d *dispatch.Dispatcher, id string) (fleet.Outcome, error) {
+	m, err := s.member(ctx, id)
+	if err != nil {
+		return refusedOutcome(fleet.Outcome{}, err), err
+	}
+	// The tree's key is where it stands; a tree outside git is one by having been admitted.
+	order := fleet.Order{Tree: m.Tree, Role: m.Role, Profile: m.Profile, Task: m.Task, NoGit: true}
+	if m.RequestedRole != "" {
+		order.Role = m.RequestedRole
+	}
+	out := fleet.Outcome{Tree: m.Tree, Role: order.Role, Profile: m.Profile}
+	if err := s.startable(ctx, order); err != nil {
+		return refusedOutcome(out, err), err
+	}
+	stopped := false
+	if m.Alive() {
+		if err := s.client.Stop(ctx, id); err != nil {
+			err = fmt.Errorf("stop %s: %w", id, err)
+			return refusedOutcome(out, err), err
+		}
+		stopped = true
+		if err := s.awaitGone(ctx, m); err != nil {
+			err = fmt.Errorf("%s was stopped, and its tree not staffed again: %w", id, err)
+			return refusedOutcome(out, err), err
+		}
+	}
+	out, err = d.Dispatch(ctx, order)
+	if err != nil && stopped && out.Outcome == fleet.Refused {
+		err = fmt.Errorf("%s was stopped, and its tree not staffed again: %w", id, err)
+		out.Message = err.Error()
+	}
+	return out, err
+}
+
+// member finds a member of the roster.
+func (s *session) member(ctx context.Context, id string) (fleet.Member, error) {
+	roster, err := s.client.Roster(ctx)
+	if err != nil {
+		return fleet.Member{}, err
+	}
+	for _, m := range roster.Members {
+		if m.ID == id {
+			return m, nil
+		}
+	}
+	return fleet.Member{}, fleet.Refuse(fleet.CodeNotFound, "no such member: %s", id).WithHint("see 'fleetdeck members'")
+}
+
+// startable refuses what could not be started again, before anybody is stopped for it.
+func (s *session) startable(ctx context.Context, order fleet.Order) error {
+	if err := errors.Join(s.may("spawn")(ctx), s.may("stop")(ctx)); err != nil {
+		return err
+	}
+	if err := s.configured(order); err != nil {
+		return err
+	}
+	t, err := tree.Resolve(ctx, order.Tree, order.NoGit)
+	if err != nil {
+		return err
+	}
+	if t.Path != order.Tree {
+		return fleet.Refuse(fleet.CodeNotFound, "%s is part of the tree %s by now", order.Tree, t.Path).
+			WithHint("dispatch to that tree")
+	}
+	return nil
+}
+
+// awaitGone waits until the daemon shows m as ended, and no slot as its own.
+func (s *session) awaitGone(ctx context.Context, m fleet.Member) error {
+	ctx, cancel := context.WithTimeout(ctx, freeWait)
+	defer cancel()
+	for {
+		now, err := s.member(ctx, m.ID)
+		gone := err == nil && !now.Alive() || fleet.RefusalOf(err) != nil && fleet.RefusalOf(err).Code == fleet.CodeNotFound
+		if gone {
+			slots, serr := s.client.Slots(ctx)
+			err = serr
+			for _, slot := range slots {
+				gone = gone && slot.Member != m.ID
+			}
+			if gone && err == nil {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("it still holds its tree or slot: %w", ctx.Err()), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// refusedOutcome is the outcome of what was refused before a dispatch began.
+func refusedOutcome(out fleet.Outcome, err error) fleet.Outcome {
+	out.Outcome, out.Message = fleet.Refused, err.Error()
+	if r := fleet.RefusalOf(err); r != nil {
+		out.Code, out.Hint = r.Code, r.Hint
+	}
+	return out
+}

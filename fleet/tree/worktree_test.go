@@ -237,7 +237,7 @@ func TestRefusedWorktreeLeavesNothing(t *testing.T) {
 		{name: "no commit yet", branch: "x", want: "has no commit yet", code: tree.CodeWorktree,
 			prepare: func(t *testing.T, _ string) string { return emptyRepo(t) }},
 		{name: "from what is no commit", branch: "x", want: "names no commit", code: tree.CodeWorktree, w: tree.Worktrees{From: "nowhere"}},
-		{name: "from an option", branch: "x", want: "names no commit", code: tree.CodeWorktree, w: tree.Worktrees{From: "--git-dir"}},
+		{name: "from an option", branch: "x", want: "names no commit", code: tree.CodeWorktree, w: tree.Worktrees{From: "--since=1"}},
 		{name: "from, of a branch that is there", branch: "old", want: "leave --from out", code: tree.CodeWorktree, w: tree.Worktrees{From: "HEAD"},
 			prepare: func(t *testing.T, repo string) string {
 				git(t, repo, "branch", "old")
@@ -288,6 +288,9 @@ func TestRefusedWorktreeLeavesNothing(t *testing.T) {
 			}
 			if want := strings.ReplaceAll(tt.want, "REPO", repo); !strings.Contains(said, want) {
 				t.Errorf("%q does not say %q", said, want)
+			}
+			if strings.Contains(said, "stays") {
+				t.Errorf("something stays: %s", said)
 			}
 			if diff := cmp.Diff(before, branches(t, repo)); diff != "" {
 				t.Errorf("branches (-before +after):\n%s", diff)

@@ -54,6 +54,7 @@ func (o *orderFlags) order(s *session, path string) (fleet.Order, error) {
 
 func newDispatchCommand(g *globals) *cobra.Command {
 	var o orderFlags
+	var w worktreeFlags
 	var task, taskFile string
 	var wait, queue bool
 	cmd := &cobra.Command{
@@ -66,8 +67,15 @@ out, and dispatch says so with its own exit code.
 
 With --queue a tree that is taken, or a role whose slots are, is no refusal: the task waits in the queue, and the keeper
 sends it once the tree is free.
+
+With --new-worktree a linked worktree of the tree's repository is made first, on BRANCH: one that exists is checked out,
+another begins at the tree's HEAD, or at --from. The agent goes there. If the dispatch is refused, the worktree is removed
+again, and the branch that was made for it.
 ` + exitHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.check(cmd); err != nil {
+				return err
+			}
 			s, err := g.open()
 			if err != nil {
 				return err
@@ -79,10 +87,12 @@ sends it once the tree is free.
 			if order.Task, err = readTask(g.in, task, taskFile); err != nil {
 				return err
 			}
-			return runDispatch(cmd.Context(), s, order, wait, queue)
+			order.Branch = w.branch
+			return runDispatch(cmd.Context(), s, order, dispatchOptions{from: w.from, wait: wait, queue: queue})
 		},
 	}
 	o.add(cmd)
+	w.add(cmd)
 	cmd.Flags().StringVar(&task, "task", "", "what the agent is to do")
 	cmd.Flags().StringVar(&taskFile, "task-file", "", "`file` that says what the agent is to do; - is stdin")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the agent is listed")
@@ -115,22 +125,28 @@ func readTask(stdin io.Reader, task, file string) (string, error) {
 	return string(data), nil
 }
 
-func runDispatch(ctx context.Context, s *session, order fleet.Order, wait, queue bool) error {
+type dispatchOptions struct {
+	from        string // where the branch of a new worktree begins
+	wait, queue bool
+}
+
+func runDispatch(ctx context.Context, s *session, order fleet.Order, opts dispatchOptions) error {
 	d := s.dispatcher("fleetdeck dispatch")
+	d.Worktrees = s.worktrees(opts.from)
 	d.Progress = func(msg string) {
 		if !s.quiet {
 			fmt.Fprintf(s.err, "fleetdeck: %s\n", msg)
 		}
 	}
 	out, err := d.Dispatch(ctx, order)
-	if r := fleet.RefusalOf(err); r != nil && queueable(r.Code) {
-		if queue {
+	if r := fleet.RefusalOf(err); r != nil && queueable(r.Code) && order.Branch == "" {
+		if opts.queue {
 			return queueRefused(ctx, s, order, out)
 		}
-		r.Hint = strings.TrimPrefix(r.Hint+"; or let it wait for the tree with --queue", "; or ")
+		r.Hint = strings.TrimPrefix(r.Hint+"; "+otherWays(r.Code, order), "; ")
 		out.Hint = r.Hint
 	}
-	if err == nil && wait {
+	if err == nil && opts.wait {
 		out, err = d.Wait(ctx, out)
 	}
 	if s.json {
@@ -143,7 +159,7 @@ func runDispatch(ctx context.Context, s *session, order fleet.Order, wait, queue
 		return err
 	}
 	what := "accepted"
-	if wait {
+	if opts.wait {
 		what = "listed"
 	}
 	s.say("%s: member %s (%s on %s) in %s", what, out.Member, out.Role, out.Profile, shorten(out.Tree))
@@ -153,6 +169,15 @@ func runDispatch(ctx context.Context, s *session, order fleet.Order, wait, queue
 // queueable reports whether what was refused may be accepted once somebody else is through.
 func queueable(code fleet.Code) bool {
 	return code == fleet.CodeTreeReserved || code == fleet.CodeTreeOccupied || code == fleet.CodeSlotUnavailable
+}
+
+// otherWays says what else may be done about a refusal of order that another agent is the cause of.
+func otherWays(code fleet.Code, order fleet.Order) string {
+	ways := "or let it wait with --queue"
+	if code != fleet.CodeSlotUnavailable && !order.NoGit {
+		ways += ", or give it a tree of its own with --new-worktree BRANCH"
+	}
+	return ways
 }
 
 // queueRefused puts a refused order into the queue instead.

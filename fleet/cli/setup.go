@@ -48,6 +48,21 @@ ready = "started"        # listed when: started | output | report | "pattern:REG
 # name = "architect-1"
 # role = "architect"
 # profile = "claude"
+
+# [worktrees]
+# dir = "~/worktrees"    # where new linked worktrees go, at REPOSITORY/BRANCH (else beside the repository)
+
+# [console]
+# theme = "auto"         # auto | dark | light | plain | colour-blind
+# mouse = false
+# strict_keys = false    # only the keys that are written down, not their usual other spellings
+# notify = "none"        # of a member that begins to wait: none | bell | osc9 | osc777
+# editor = ["vi"]        # else $VISUAL or $EDITOR
+# shell = ["bash"]       # else $SHELL
+
+# [console.keys]         # ACTION = "KEY" or ["KEY", "KEY"]; [] takes its keys away
+# [console.columns]      # VIEW = ["COLUMN", "COLUMN"]
+# [console.sort]         # VIEW = "COLUMN"; "-COLUMN" for the greatest first
 `
 
 func newInitCommand(g *globals) *cobra.Command {

@@ -70,6 +70,10 @@ func (b *builder) build(f file) *Config {
 		Staff:     f.Staff,
 		Keeper:    b.keeper(f.Keeper),
 		MCPListen: b.loopback("mcp.listen", f.MCP.Listen),
+		Console:   b.console(f.Console),
+	}
+	if f.Worktrees.Dir != "" {
+		c.WorktreeDir = b.abs(f.Worktrees.Dir)
 	}
 	for _, p := range f.Roots {
 		c.Roots = append(c.Roots, b.abs(p))

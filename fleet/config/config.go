@@ -46,6 +46,9 @@ type Config struct {
 	Keeper   Keeper
 	// MCPListen is the loopback address where the agents' tools are served over TCP; empty means nowhere.
 	MCPListen string
+	// WorktreeDir is the directory below which new linked worktrees go; empty means beside their repository.
+	WorktreeDir string
+	Console     Console
 }
 
 // Role is what a member of a role is told, and may ask.
@@ -118,6 +121,12 @@ type file struct {
 	Staff     []Staff                `toml:"staff"`
 	Keeper    fileKeeper             `toml:"keeper"`
 	MCP       fileMCP                `toml:"mcp"`
+	Worktrees fileWorktrees          `toml:"worktrees"`
+	Console   fileConsole            `toml:"console"`
+}
+
+type fileWorktrees struct {
+	Dir string `toml:"dir"`
 }
 
 type fileMCP struct {
@@ -198,6 +207,7 @@ func Default(cwd string) *Config {
 		Roles:    map[fleet.Role]Role{},
 		Profiles: map[string]Profile{},
 		Keeper:   DefaultKeeper,
+		Console:  defaultConsole(),
 	}
 	if cwd != "" {
 		c.Trees = []string{cwd}

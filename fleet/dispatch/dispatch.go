@@ -31,6 +31,7 @@ const (
 type Ledger interface {
 	Reserve(ctx context.Context, window time.Duration, draft book.Draft, view book.View) (fleet.Entry, error)
 	Release(ctx context.Context, window time.Duration, tree, id string) (fleet.Entry, bool, error)
+	Read() ([]fleet.Entry, error)
 }
 
 // Daemon is what a dispatch asks of the daemon.
@@ -47,6 +48,8 @@ type Dispatcher struct {
 	// LockWait is the acquire window, Grace the boot grace of an order that names none.
 	LockWait time.Duration
 	Grace    time.Duration
+	// Worktrees says how the linked worktree is made that an order asks for.
+	Worktrees tree.Worktrees
 	// Self is written into each reservation.
 	Self fleet.Dispatcher
 	Now  func() fleet.Instant
@@ -56,7 +59,8 @@ type Dispatcher struct {
 	Progress func(string)
 }
 
-// Reserve writes a reservation for order without sending anything: for a dispatcher that sends by itself.
+// Reserve writes a reservation for order without sending anything: for a dispatcher that sends by itself. It makes no
+// worktree.
 func (d *Dispatcher) Reserve(ctx context.Context, order fleet.Order) (fleet.Entry, error) {
 	if d.Allowed != nil {
 		if err := d.Allowed(ctx); err != nil {
@@ -99,9 +103,18 @@ func (d *Dispatcher) Dispatch(ctx context.Context, order fleet.Order) (fleet.Out
 	if abs, err := filepath.Abs(order.Tree); err == nil {
 		out.Tree = abs
 	}
+	var made *tree.Worktree
+	if order.Branch != "" {
+		var err error
+		if made, err = d.makeWorktree(ctx, order); err != nil {
+			return refused(out, err), err
+		}
+		order.Tree = made.Path
+	}
 	entry, err := d.Reserve(ctx, order)
 	if err != nil {
 		out.Tree = entry.Tree
+		err = d.undoWorktree(ctx, made, "", err)
 		return refused(out, err), err
 	}
 	out.Tree, out.Reservation = entry.Tree, entry.ID
@@ -117,6 +130,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, order fleet.Order) (fleet.Out
 		return out, fleet.Refuse(fleet.CodeOutcomeUnknown, "%w", unknown).
 			WithHint("the reservation stays until its grace runs out; see 'fleetdeck trees' for what became of it")
 	}
+	err = d.undoWorktree(ctx, made, entry.ID, err)
 	if serr := d.settle(ctx, entry); serr != nil {
 		err = errors.Join(err, serr)
 	}

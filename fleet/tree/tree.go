@@ -5,16 +5,13 @@
 package tree
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 	"unicode/utf8"
 
 	"fleetdeck/fleet"
@@ -28,9 +25,6 @@ var (
 	// ErrUnusable means that git knows the place, and no agent can work there.
 	ErrUnusable = errors.New("not a tree to work in")
 )
-
-// gitTimeout bounds one call to git.
-const gitTimeout = 5 * time.Second
 
 // Resolve gives the tree that path lies in: its canonical top level, and the directory that it names. With noGit, a directory
 // outside git is a tree of its own. Any doubt is an error.
@@ -107,51 +101,4 @@ func toplevel(ctx context.Context, dir string) (string, error) {
 	default:
 		return "", gitErr
 	}
-}
-
-type gitError struct {
-	Args   []string
-	Stderr string
-	Err    error
-}
-
-func (e *gitError) Error() string {
-	said, _, _ := strings.Cut(strings.TrimSpace(e.Stderr), "\n")
-	return fmt.Sprintf("git %s: %v: %s", e.Args[0], e.Err, said)
-}
-func (e *gitError) Unwrap() error { return e.Err }
-
-// git runs git in dir with an environment in which no variable can name another repository.
-func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, gitTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir = dir
-	cmd.Env = Environ(os.Environ())
-	cmd.WaitDelay = time.Second
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("git %s in %s: %w", args[0], dir, ctx.Err())
-	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return nil, &gitError{Args: args, Stderr: stderr.String(), Err: err}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("git %s: %w", args[0], err)
-	}
-	return stdout.Bytes(), nil
-}
-
-// Environ is environ for git: without any GIT_ variable, speaking plainly, taking no optional lock and asking nobody.
-func Environ(environ []string) []string {
-	env := make([]string, 0, len(environ)+3)
-	for _, kv := range environ {
-		if !strings.HasPrefix(kv, "GIT_") && !strings.HasPrefix(kv, "LC_ALL=") && !strings.HasPrefix(kv, "LANGUAGE=") {
-			env = append(env, kv)
-		}
-	}
-	return append(env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0")
 }

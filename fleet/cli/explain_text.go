@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/plain"
+)
+
+// judge reports the entries that stand for t, with the verdict on each and why.
+func (e *explanation) judge(t fleet.Tree, entries []fleet.Entry, roster fleet.Roster) {
+	for _, entry := range entries {
+		if !t.Same(entry.On()) {
+			continue
+		}
+		verdict, droppable := fleet.Judge(entry, roster, e.at)
+		row := fleet.ReservationRow{
+			Tree: entry.Tree, ID: entry.ID, Role: entry.Role, Profile: entry.Profile, Slot: entry.Slot, ReservedAt: entry.ReservedAt,
+			ExpiresAt: entry.ExpiresAt, RemainingS: entry.Remaining(e.at).Seconds(), Verdict: verdict, Dispatcher: entry.Dispatcher,
+			Deadline: entry.Deadline(), Droppable: droppable,
+		}
+		e.Entries = append(e.Entries, entryReport{ReservationRow: row, Droppable: droppable, Why: e.why(entry, verdict, droppable)})
+	}
+}
+
+func (e *explanation) why(entry fleet.Entry, verdict fleet.Verdict, droppable bool) string {
+	switch {
+	case verdict == fleet.VerdictListed:
+		return "its worker is listed, so occupancy skips it and a prune drops it"
+	case entry.Stale(e.at):
+		return "this host wrote it before it was booted again, so nothing that it stands for can be running"
+	case verdict == fleet.VerdictExpired:
+		return "its grace ran out " + seconds(-entry.Remaining(e.at).Seconds()) + " ago"
+	case verdict == fleet.VerdictInvalid && droppable:
+		return "it has no id or no clean path, and its time is over"
+	case verdict == fleet.VerdictInvalid:
+		return "it has no id or no clean path, but whoever wrote it meant something: it holds until its time is over"
+	}
+	why := "its worker is not listed yet, and its grace has " + seconds(entry.Remaining(e.at).Seconds()) + " left"
+	if !e.Daemon.Running {
+		why += ", as far as can be known without the daemon"
+	}
+	return why
+}
+
+// holderOf reports who is in the way.
+func holderOf(h fleet.Holding, at fleet.Instant) *holderReport {
+	r := &holderReport{Reservation: h.ReservationID()}
+	if h.Entry != nil {
+		r.Dispatcher = h.Entry.Dispatcher
+	}
+	if h.State == fleet.Reserved {
+		r.RemainingS = max(0, h.Remaining.Seconds())
+		r.Until = at.Wall.Add(max(0, h.Remaining)).UTC()
+	}
+	switch {
+	case h.Member != nil:
+		m := h.Member
+		r.Kind, r.ID, r.Path, r.Role, r.Profile, r.State, r.Since = "member", m.ID, m.Tree, m.Role, m.Profile, m.State, m.StartedAt
+		r.EndedBy = "the end of its agent, by itself or by 'fleetdeck stop " + m.ID + "'; nothing else, and no time"
+	case h.Launch != nil:
+		l := h.Launch
+		r.Kind, r.ID, r.Path, r.Role, r.Profile, r.Step, r.Since = "launch", l.ID, l.Tree, l.Role, l.Profile, l.Step, l.AcceptedAt
+		r.EndedBy = "being listed, when it becomes a member; its failure; or its deadline, when the daemon ends it with all its processes"
+	case h.Entry != nil:
+		e := h.Entry
+		r.Kind, r.ID, r.Path, r.Role, r.Profile, r.Since = "reservation", e.ID, e.Tree, e.Role, e.Profile, e.ReservedAt
+		r.EndedBy = "its worker being listed, its dispatch being provably refused, the end of its grace, or 'fleetdeck release'; not the end of who wrote it"
+	default:
+		return nil
+	}
+	return r
+}
+
+// inTheWay is the refusal that a dispatch gets for who holds the tree.
+func (e *explanation) inTheWay() error {
+	h := e.Holder
+	switch e.Occupancy {
+	case fleet.Taken:
+		return fleet.Refuse(fleet.CodeTreeOccupied, "%s is occupied by member %s", e.Tree, h.ID)
+	case fleet.Reserved:
+		return fleet.Refuse(fleet.CodeTreeReserved, "%s is reserved by %s %s, %s left", e.Tree, h.Kind, h.ID, seconds(h.RemainingS))
+	case fleet.Foreign:
+		return fleet.Refuse(fleet.CodeTreeForeign, "an agent that fleetdeck did not start runs in %s", e.Tree)
+	}
+	return nil
+}
+
+// seconds is s to the precision that a glance needs.
+func seconds(s float64) string { return duration(time.Duration(s * float64(time.Second))) }
+
+// lines says it in plain sentences, each safe to draw.
+func (e explanation) lines() []string {
+	var out []string
+	add := func(format string, args ...any) { out = append(out, plain.Clean(fmt.Sprintf(format, args...), -1)) }
+
+	add("%s is the tree %s (%s).", e.Asked, e.Tree, e.Spelling)
+	e.holderLines(add)
+	for _, r := range e.Entries {
+		drop := "It may not be dropped"
+		if r.Droppable {
+			drop = "It may be dropped"
+		}
+		add("In the file: reservation %s under %s, %s%s. %s: %s.", orNone(r.ID), r.Tree, r.Verdict, by(r.Dispatcher), drop, r.Why)
+	}
+	if len(e.Entries) == 0 && e.File.Error == "" {
+		add("In the file: no reservation for it.")
+	}
+	if e.File.Error != "" {
+		add("The reservation file cannot be used: %s.", e.File.Error)
+	}
+	for _, r := range e.Slots {
+		add("Role %s: %d of %d slots free%s.", r.Role, r.Free, len(r.Slots), fillings(r.Slots))
+	}
+	if h := e.Lock.Holder; h != nil {
+		add("The admission lock is held by pid %d (%s): a dispatch waits for it up to %s, then gives up with exit code %d.", h.Pid, h.Program, e.lockWait, exitBusy)
+	} else {
+		add("The admission lock is free.")
+	}
+	if e.Daemon.Running {
+		add("The daemon answers: pid %d, up %s.", e.Daemon.Pid, age(e.Daemon.Since, e.at.Wall))
+	} else {
+		add("The daemon does not answer, so nobody can say who is in the tree: %s.", e.Daemon.Error)
+	}
+	if e.Dispatch.Outcome == fleet.Accepted {
+		add("A dispatch of a %s on %s would be accepted now, exit code 0, if the agent can be started.", e.Dispatch.Role, e.Dispatch.Profile)
+	} else {
+		code := ""
+		if e.Dispatch.Code != "" {
+			code = fmt.Sprintf(" (%s)", e.Dispatch.Code)
+		}
+		add("A dispatch of a %s on %s would be refused now%s, exit code %d: %s.", e.Dispatch.Role, e.Dispatch.Profile, code, e.Dispatch.ExitCode, e.Dispatch.Message)
+	}
+	for _, a := range e.Advice {
+		add("→ %s", a)
+	}
+	return out
+}
+
+func (e explanation) holderLines(add func(string, ...any)) {
+	h := e.Holder
+	if h == nil {
+		if e.Daemon.Running && e.File.Error == "" {
+			add("It is free: nobody is in it, and nobody is on the way.")
+		} else {
+			add("Nobody is known to be in it, which proves nothing.")
+		}
+		return
+	}
+	what := fmt.Sprintf("It is %s: %s %s", e.Occupancy, h.Kind, orNone(h.ID))
+	if h.Role != "" {
+		what += fmt.Sprintf(", a %s on %s", h.Role, h.Profile)
+	}
+	for _, s := range []string{string(h.State), h.Step} {
+		if s != "" {
+			what += ", " + s
+		}
+	}
+	what += by(h.Dispatcher)
+	if !h.Since.IsZero() {
+		what += fmt.Sprintf(", since %s (%s)", h.Since.Local().Format("15:04:05"), age(h.Since, e.at.Wall))
+	}
+	if e.Occupancy == fleet.Reserved {
+		what += fmt.Sprintf(", until %s at the latest (%s left)", h.Until.Local().Format("15:04:05"), seconds(h.RemainingS))
+	}
+	add("%s.", what)
+	if h.Path != e.Tree {
+		add("It is held as %s, another path of the same directory.", h.Path)
+	}
+	add("What ends that: %s.", h.EndedBy)
+}
+
+func orNone(id string) string {
+	if id == "" {
+		return "without an id"
+	}
+	return id
+}
+
+func by(d fleet.Dispatcher) string {
+	if d.Program == "" && d.Pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", written by %s (pid %d on %s)", orNone(d.Program), d.Pid, d.Host)
+}
+
+// fillings says what fills the slots that are not free.
+func fillings(slots []fleet.Slot) string {
+	var taken []string
+	for _, sl := range slots {
+		if sl.State != fleet.SlotFree {
+			taken = append(taken, fmt.Sprintf("%s %s by %s in %s", sl.Name, sl.State, sl.Member, sl.Tree))
+		}
+	}
+	if len(taken) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(taken, ", ")
+}
+
+func printLines(w io.Writer, lines []string) error {
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}

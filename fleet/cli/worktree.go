@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"fleetdeck/fleet/tree"
+)
+
+// worktreeFlags ask for a linked worktree to be made first.
+type worktreeFlags struct {
+	branch string
+	from   string
+}
+
+func (w *worktreeFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&w.branch, "new-worktree", "", "make a linked worktree on `branch` first, and dispatch there")
+	cmd.Flags().StringVar(&w.from, "from", "", "`revision` at which a new branch begins (default: the tree's HEAD)")
+}
+
+// check refuses combinations that mean nothing.
+func (w *worktreeFlags) check(cmd *cobra.Command) error {
+	set := cmd.Flags().Changed
+	switch {
+	case set("new-worktree") && w.branch == "":
+		return usagef("--new-worktree needs the name of a branch")
+	case set("from") && !set("new-worktree"):
+		return usagef("--from is where the branch of --new-worktree BRANCH begins: give that too")
+	case set("from") && w.from == "":
+		return usagef("--from needs a revision")
+	case set("new-worktree") && set("queue"):
+		return usagef("--new-worktree and --queue exclude each other: nobody is in a new worktree to be waited for")
+	case set("new-worktree") && set("no-git"):
+		return usagef("--new-worktree and --no-git exclude each other: only git makes worktrees")
+	}
+	return nil
+}
+
+// worktrees says how this fleet makes linked worktrees.
+func (s *session) worktrees(from string) tree.Worktrees {
+	return tree.Worktrees{Dir: s.conf.WorktreeDir, From: from}
+}

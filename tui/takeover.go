@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"os/exec"
 
@@ -105,11 +106,8 @@ func (m *Model) editText(text string) tea.Cmd {
 		c, edited, err = f.EditText(text)
 		return c, err
 	}, func(err error) tea.Msg {
-		if err != nil {
-			return editedMsg{err: err}
-		}
-		text, err := edited()
-		return editedMsg{text, err}
+		text, readErr := edited() // also where the editor failed: it leaves nothing behind
+		return editedMsg{text, cmp.Or(err, readErr)}
 	})
 }
 

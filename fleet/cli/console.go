@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 
@@ -65,6 +64,10 @@ func canDraw() bool {
 }
 
 func (s *session) console(ctx context.Context, o consoleOptions) (err error) {
+	look, err := consoleConfig(s.conf)
+	if err != nil {
+		return err
+	}
 	home, _ := os.UserHomeDir()
 	// What there is to warn of would stand across the screen: it is told afterwards.
 	var warned warnings
@@ -87,7 +90,7 @@ func (s *session) console(ctx context.Context, o consoleOptions) (err error) {
 		defer recordAll(ctx, live, rec)()
 		shown = &recordedFleet{f, rec}
 	}
-	return tui.Run(ctx, shown, tui.Options{Home: home, NoColor: s.noColor, ReadOnly: o.readOnly})
+	return tui.Run(ctx, shown, tui.Options{Config: look, Home: home, NoColor: s.noColor, ReadOnly: o.readOnly})
 }
 
 // watch begins to observe the fleet, until stop is called.
@@ -271,24 +274,4 @@ func (f *consoleFleet) Stop(ctx context.Context, member string) error {
 	return f.act(ctx, &fleet.Deed{What: "stop", Member: member}, []string{"stop", member}, func() error {
 		return f.client.Stop(ctx, member)
 	})
-}
-
-// Attach is this program again: it takes over the terminal while the console waits.
-func (f *consoleFleet) Attach(member string) *exec.Cmd {
-	exe, err := os.Executable()
-	if err != nil {
-		exe = os.Args[0]
-	}
-	args := []string{"attach", member}
-	if !f.dir.Usual {
-		args = append(args, "--state", f.dir.Path)
-	}
-	if f.conf.Path != "" {
-		args = append(args, "--config", f.conf.Path)
-	}
-	cmd := exec.Command(exe, args...)
-	if f.readOnly {
-		cmd.Err = errors.New("this console may only look: who attaches can type")
-	}
-	return cmd
 }

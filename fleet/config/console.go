@@ -13,7 +13,7 @@ type Console struct {
 	// Theme is one of Themes.
 	Theme string
 	Mouse bool
-	// StrictKeys lets only the keys count that are written down, not their usual other spellings.
+	// StrictKeys moves every act that changes the fleet to a shifted letter.
 	StrictKeys bool
 	// Notify is one of Notices: how a person is told of a member that begins to wait.
 	Notify string
@@ -32,7 +32,7 @@ type Console struct {
 // is what serves where nothing is said.
 var (
 	Themes  = []string{"auto", "dark", "light", "plain", "colour-blind"}
-	Notices = []string{"none", "bell", "osc9", "osc777"}
+	Notices = []string{"bell", "none", "osc9", "osc777"}
 )
 
 type fileConsole struct {

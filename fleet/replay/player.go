@@ -220,10 +220,27 @@ func (p *Player) Prune(context.Context) (fleet.PruneReport, error) {
 func (p *Player) Release(context.Context, string, string) error { return errRecording() }
 
 // Send is refused.
-func (p *Player) Send(context.Context, string, string) error { return errRecording() }
+func (p *Player) Send(context.Context, string, string, bool) error { return errRecording() }
 
 // Stop is refused.
 func (p *Player) Stop(context.Context, string) error { return errRecording() }
 
-// Attach is a command that refuses to start.
-func (p *Player) Attach(string) *exec.Cmd { return &exec.Cmd{Err: errRecording()} }
+// Explain knows no more than the recording shows.
+func (p *Player) Explain(context.Context, string) (string, error) { return "", errRecording() }
+
+// Diff is not recorded.
+func (p *Player) Diff(context.Context, string) (string, error) { return "", errRecording() }
+
+// Attach is refused, as is every other program on the terminal.
+func (p *Player) Attach(string) (*exec.Cmd, error) { return nil, errRecording() }
+
+// Shell is refused.
+func (p *Player) Shell(string) (*exec.Cmd, error) { return nil, errRecording() }
+
+// Editor is refused.
+func (p *Player) Editor(string) (*exec.Cmd, error) { return nil, errRecording() }
+
+// EditText is refused.
+func (p *Player) EditText(string) (*exec.Cmd, func() (string, error), error) {
+	return nil, nil, errRecording()
+}

@@ -41,6 +41,8 @@ type QueueRow struct {
 type KeeperInfo struct {
 	Running bool        `json:"running"`
 	Holder  *LockHolder `json:"holder,omitempty"`
+	// OnDemand says that a daemon that runs starts one once there is something to keep.
+	OnDemand bool `json:"on_demand"`
 	// Staff counts the trees to keep staffed, Broken those whose breaker is open until an operator resets it.
 	Staff  int `json:"staff"`
 	Broken int `json:"broken"`

@@ -155,6 +155,9 @@ func (d *messageDialog) update(m *Model, msg tea.Msg) tea.Cmd {
 func (d *messageDialog) send(m *Model, text string, enter bool) tea.Cmd {
 	f, to := m.fleet, d.to
 	what, done := "message to "+clean(to[0].ID), "told "+to[0].Role+" in "+m.short(to[0].Tree)+": "+text
+	if !enter {
+		done += " (without enter)"
+	}
 	if len(to) > 1 {
 		what = "message to " + plural(len(to), "member", "members")
 		done = "told " + plural(len(to), "member", "members") + ": " + text

@@ -86,7 +86,7 @@ func (m *Model) queueDetail(q *fleet.QueueRow, w int) []string {
 		para("", "The keeper does not try it again. `fleetdeck keep --reset` gives it another chance.")
 	case q.State == taskSent:
 		para("", "It was sent, and its outcome is not known yet.")
-	case !m.ix.Keeper.Running:
+	case !m.kept():
 		para(m.warn, "No keeper runs: nobody sends it. `fleetdeck up` or `fleetdeck keep` does.")
 	case t != nil && t.Occupancy != fleet.Free:
 		para("", "The keeper sends it once its tree is free: now that is "+m.occupancy(t.Occupancy).word+".")

@@ -270,7 +270,7 @@ func (m *Model) dispatch(o fleet.Order) tea.Cmd {
 func (m *Model) enqueue(o fleet.Order) tea.Cmd {
 	f, where := m.fleet, m.short(o.Tree)
 	what := "queue a task for " + where
-	keeper := m.ix.Keeper.Running
+	keeper := m.kept()
 	return m.start(what, o.Tree, func(ctx context.Context) end {
 		if err := f.Enqueue(ctx, o); err != nil {
 			return failed(what, err)

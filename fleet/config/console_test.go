@@ -21,7 +21,7 @@ func TestConsoleIsTakenFromTheFileHoweverItIsSpelt(t *testing.T) {
 		Sort:    map[string]string{"trees": "-age"},
 	}
 	defaults := config.Console{
-		Theme: "auto", Notify: "none", Editor: []string{"sh", "-c", `ed -s "$@"`, "EDITOR"}, Shell: []string{"/bin/zsh"},
+		Theme: "auto", Notify: "bell", Editor: []string{"sh", "-c", `ed -s "$@"`, "EDITOR"}, Shell: []string{"/bin/zsh"},
 		Keys: map[string][]string{},
 	}
 	for _, tt := range []struct {

@@ -120,7 +120,7 @@ func (s *side) keeperMoved(now fleet.Instant) bool {
 func (s *side) lookAtKeeper(now fleet.Instant) {
 	s.asked = now.Mono
 	status, err := keeper.ReadStatus(s.Dir, s.Config, now)
-	s.keeper = fleet.KeeperInfo{Running: status.Running, Holder: status.Holder, Staff: len(status.Staff)}
+	s.keeper = fleet.KeeperInfo{Running: status.Running, Holder: status.Holder, OnDemand: s.Config.Keeper.InDaemon, Staff: len(status.Staff)}
 	if err != nil {
 		s.keeper.Error = err.Error()
 	}

@@ -90,7 +90,7 @@ func (m *Model) placeDetail() tea.Cmd {
 	if m.pane == paneDetail && m.frame().detail.empty() {
 		m.pane = paneList
 	}
-	return m.say(levelInfo, "detail pane: "+m.place.String(), "")
+	return m.sayOf("pane", "detail pane: "+m.place.String())
 }
 
 // zoom gives the focused pane all of the room, or gives it back.
@@ -166,7 +166,7 @@ func (m *Model) sortNext() tea.Cmd     { return m.sayOrder(m.list().sortBy(1)) }
 func (m *Model) sortPrevious() tea.Cmd { return m.sayOrder(m.list().sortBy(-1)) }
 
 func (m *Model) sayOrder(how string) tea.Cmd {
-	return m.say(levelInfo, m.list().name()+" "+how, "")
+	return m.sayOf("order", m.list().name()+": "+how)
 }
 
 // nextWaiting goes to the next member that waits for a person: in the list of members where that is shown, or else to its tree.

@@ -67,6 +67,44 @@ var dialogs = []struct {
 		m.Update(planMsg{id: m.dialog.(*pruneDialog).id, plan: fleet.PruneReport{Kept: 2}})
 	}},
 	{"filter", func(m *Model) { typed(m, "/", "m", "a", "i", "n") }},
+	{"palette", func(m *Model) { typed(m, ":", "s", "t", "o") }},
+	{"answer", func(m *Model) { typed(m, "i", "y", "e", "s") }},
+	{"queue-task", func(m *Model) { typed(m, "n", "F", "i", "x") }},
+	{"spawn-many", func(m *Model) { typed(m, "j", "j", "space", "j", "j", "space", "s") }},
+	{"stop-many", func(m *Model) { typed(m, "2", "*", "X") }},
+	{"restart", func(m *Model) { typed(m, "T") }},
+	{"unqueue", func(m *Model) { typed(m, "5", "D") }},
+	{"refused", func(m *Model) {
+		m.offerElse(&held{order: fleet.Order{Tree: home + "/src/web", Role: "dev", Profile: "claude"}, message: "~/src/web is reserved by reservation r6-01JEZZ of python3 dispatch.py (pid 5151), 27 s left"})
+		m.Update(nil)
+	}},
+	{"diff", func(m *Model) {
+		typed(m, "d")
+		paged(m, pageMsg{text: exampleDiff})
+	}},
+	{"diff-failed", func(m *Model) {
+		typed(m, "d")
+		paged(m, pageMsg{err: errors.New("git diff: not a git repository")})
+	}},
+	{"explain", func(m *Model) {
+		typed(m, "x")
+		paged(m, pageMsg{text: strings.Repeat("It is occupied by dev 01JEABCD0001 since 05:28:00.\n", 80)})
+	}},
+	{"queue", func(m *Model) { typed(m, "5", "j") }},
+	{"history", func(m *Model) { typed(m, "7") }},
+	{"below", func(m *Model) { typed(m, "p", "p") }},
+	{"closed", func(m *Model) { typed(m, "p", "p", "p") }},
+	{"zoomed", func(m *Model) { typed(m, "tab", "z") }},
+	{"grouped", func(m *Model) { typed(m, "b", "b", "b", "G") }},
+	{"sorted", func(m *Model) { typed(m, ">", ">", "-") }},
+	{"faults", func(m *Model) { typed(m, "f") }},
+	{"marked", func(m *Model) { typed(m, "space", "space", "j") }},
+	{"outdated", func(m *Model) {
+		s := example(instant(0))
+		s.Members[0].CharterOutdated, s.Keeper.Broken = true, 1
+		m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+		typed(m, "2")
+	}},
 	{"members", func(m *Model) { typed(m, "2") }},
 	{"slots", func(m *Model) { typed(m, "3") }},
 	{"slot-reserved", func(m *Model) { typed(m, "3", "G") }},
@@ -87,6 +125,25 @@ var dialogs = []struct {
 	}},
 }
 
+const exampleDiff = `diff --git a/importer/cursor.go b/importer/cursor.go
+index 83db48f..bf269f4 100644
+--- a/importer/cursor.go
++++ b/importer/cursor.go
+@@ -10,7 +10,7 @@ func (c *Cursor) Next() int {
+ 	if c.done {
+-		return c.last
++		return c.durable()
+ 	}
+`
+
+// paged gives an open pager what it waits for.
+func paged(m *Model, msg pageMsg) {
+	if p, ok := m.dialog.(*pager); ok {
+		msg.id = p.id
+		m.Update(msg)
+	}
+}
+
 func TestGoldenFrames(t *testing.T) {
 	// Event times are shown in the operator's zone.
 	local := time.Local
@@ -104,17 +161,29 @@ func TestGoldenFrames(t *testing.T) {
 		}
 	}
 	looks := []struct {
-		name         string
-		dark, colour bool
-	}{{"dark", true, true}, {"light", false, true}, {"nocolor", true, false}}
+		name string
+		opts Options
+		dark bool
+	}{
+		{"dark", Options{}, true}, {"light", Options{}, false}, {"nocolor", Options{NoColor: true}, true},
+		{"colour-blind", Options{Config: Config{Theme: "colour-blind"}}, true}, {"plain", Options{Config: Config{Theme: "plain"}}, true},
+	}
 	for _, l := range looks {
-		t.Run(l.name, func(t *testing.T) {
-			m := still(example(instant(0)), 80, 24, Options{Home: home, NoColor: !l.colour})
-			m.restyle(l.dark, l.colour)
-			m.Update(nil)
-			// Escapes written out, so that the file can be read and compared.
-			golden(t, l.name+"-80x24.ansi", strings.ReplaceAll(m.View().Content, "\x1b", `\e`))
-		})
+		for _, name := range []string{"none", "stop-many", "diff"} {
+			t.Run(l.name+"/"+name, func(t *testing.T) {
+				l.opts.Home = home
+				m := still(example(instant(0)), 80, 24, l.opts)
+				m.restyle(l.dark, !l.opts.NoColor)
+				for _, d := range dialogs {
+					if d.name == name {
+						d.open(m)
+					}
+				}
+				m.Update(nil)
+				// Escapes written out, so that the file can be read and compared.
+				golden(t, l.name+"-"+name+"-80x24.ansi", strings.ReplaceAll(m.View().Content, "\x1b", `\e`))
+			})
+		}
 	}
 }
 
@@ -168,9 +237,9 @@ func TestNoFrameIsLargerThanTheScreen(t *testing.T) {
 			t.Run(name+"/"+d.name, func(t *testing.T) {
 				m := still(s, 120, 40, Options{Home: home})
 				d.open(m)
-				part := 16
+				part := 48
 				if name != "example" {
-					part = 64
+					part = 192
 				}
 				if raceDetector {
 					part *= 8 // one goroutine draws: it has nothing to find here, and draws ten times slower
@@ -229,6 +298,20 @@ func hostile() fleet.Snapshot {
 		e := &s.Events[i]
 		e.Kind, e.Message, e.Tree = evil, long, s.Trees[i].Tree
 	}
+	for i := range s.Queue {
+		q := &s.Queue[i]
+		q.Tree, q.Role, q.Profile, q.Task, q.Error, q.State = s.Trees[i].Tree, evil, evil, long, long, evil
+	}
+	for i := range s.History {
+		d := &s.History[i]
+		d.What, d.Command, d.Message, d.Outcome, d.Tree, d.Code = evil, long, long, evil, s.Trees[i].Tree, fleet.Code(evil)
+		d.By.Program = long
+	}
+	for i := range s.Slots {
+		x := &s.Slots[i]
+		x.Name, x.Role, x.Profile, x.Tree = x.Name+evil, evil, evil, s.Trees[i].Tree
+	}
+	s.Keeper.Error = evil
 	s.Daemon.Error, s.Daemon.Running = evil, false
 	s.Lock = fleet.LockInfo{State: "held", Holder: &fleet.LockHolder{Pid: 1, Program: long, Since: day.Add(-time.Minute)}}
 	return s
@@ -271,6 +354,7 @@ func TestForeignTextNeverReachesTheTerminalRaw(t *testing.T) {
 				m.say(levelAlarm, evil, evil)
 				m.record(end{level: levelWarn, text: evil, hint: evil}, evil)
 				m.start(evil, evil, nil)
+				m.offerElse(&held{order: fleet.Order{Tree: evil, Role: evil, Task: evil}, message: evil})
 				m.Update(nil)
 				safe(t, m, d.name+" with errors")
 			}

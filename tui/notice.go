@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -26,6 +27,7 @@ type notice struct {
 	level      string
 	text, hint string
 	at         time.Duration // monotonic
+	about      string        // what a later notice about the same takes the place of; empty for most
 }
 
 func (n *notice) sticky() bool { return n.level == levelAlarm }
@@ -34,7 +36,16 @@ type expireMsg struct{ id uint64 }
 
 // say shows a notice.
 func (m *Model) say(level, text, hint string) tea.Cmd {
-	n := &notice{m.next(), level, clean(text), clean(hint), m.now.Mono}
+	return m.add(&notice{id: m.next(), level: level, text: clean(text), hint: clean(hint), at: m.now.Mono})
+}
+
+// sayOf shows a notice in place of an earlier one about the same.
+func (m *Model) sayOf(about, text string) tea.Cmd {
+	m.notices = slices.DeleteFunc(m.notices, func(n *notice) bool { return n.about == about })
+	return m.add(&notice{id: m.next(), level: levelInfo, text: clean(text), at: m.now.Mono, about: about})
+}
+
+func (m *Model) add(n *notice) tea.Cmd {
 	m.notices = append(m.notices, n)
 	if over := len(m.notices) - mostNotices; over > 0 {
 		m.notices = m.notices[over:]

@@ -100,7 +100,7 @@ func (l *list[T]) regroup() string {
 
 // describe says how the list is ordered and grouped.
 func (l *list[T]) describe() string {
-	s := "in its usual order"
+	s := "in the usual order"
 	if l.sorted >= 0 {
 		s = "by " + strings.ToLower(l.cols[l.sorted].title)
 		if l.down {

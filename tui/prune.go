@@ -19,6 +19,7 @@ type pruneDialog struct {
 	cancel context.CancelFunc
 	grace  grace
 	scroll scroller
+	line   string // the command that does the same
 }
 
 type planMsg struct {
@@ -30,9 +31,9 @@ type planMsg struct {
 // askPrune asks what a prune would drop.
 func (m *Model) askPrune() tea.Cmd {
 	ctx, cancel := context.WithCancel(m.ctx)
-	d := &pruneDialog{id: m.next(), cancel: cancel}
-	m.dialog = d
 	f := m.fleet
+	d := &pruneDialog{id: m.next(), cancel: cancel, line: f.CommandLine("prune")}
+	m.dialog = d
 	return func() tea.Msg {
 		defer cancel()
 		p, err := f.PrunePlan(ctx)
@@ -65,7 +66,7 @@ func (d *pruneDialog) title() string {
 
 func (d *pruneDialog) keys() []key.Binding {
 	if d.ready() {
-		return []key.Binding{yesKey("prune"), keyNo}
+		return []key.Binding{yesKey("prune"), keyNo, keyCopyLine}
 	}
 	return []key.Binding{keyClose}
 }
@@ -90,6 +91,9 @@ func (d *pruneDialog) lines(m *Model, w, h int) []string {
 		out = append(out, v.paint.of(v.glyph+" "+cell(v.word, 8))+" "+fit(tail(m.short(p.Tree), min(room, w-11)), room)+m.faint.of(" "+why))
 	}
 	tail := []string{"", m.faint.of(cut(fmt.Sprintf("%s. Each is looked at again under the lock.", plural(d.plan.Kept, "entry stays", "entries stay")), w))}
+	if h >= 8 {
+		tail = append(tail, m.faint.of(cut("The same by hand: "+d.line, w)))
+	}
 	room := max(h-len(tail), 1)
 	if len(out) > room {
 		top := d.scroll.window(len(out), max(room-1, 1))
@@ -137,6 +141,8 @@ func (d *pruneDialog) update(m *Model, msg tea.Msg) tea.Cmd {
 	case key.Matches(k, m.keys.Back):
 		m.close(d)
 	case d.grace.swallows(m.now.Mono):
+	case d.ready() && key.Matches(k, keyCopyLine):
+		return m.copyText("the command", d.line)
 	case d.ready() && key.Matches(k, yes):
 		m.close(d)
 		return m.prune(len(d.plan.Pruned))

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// factsAtOnce is how many trees are looked at in one step, a step being made every second: of more, each has its turn later.
+	// factsAtOnce is how many trees are looked at in one step, a step being made every two seconds: of more, each has its turn later.
 	factsAtOnce = 200
-	stepEvery   = time.Second
+	stepEvery   = 2 * time.Second
 	// dirtEvery is the least time between two calls of git that nothing asked for but the age of what is known; a tree in
 	// which somebody works is due after busyAge, another after idleAge.
 	dirtEvery = 3 * time.Second
@@ -23,7 +23,7 @@ const (
 	idleAge   = 3 * time.Minute
 )
 
-// facts keeps what lists show of trees beside their occupancy. What HEAD and the index tell is at hand within a second; dirt that
+// facts keeps what lists show of trees beside their occupancy. What HEAD and the index tell is at hand within two seconds; dirt that
 // they do not tell of is found by calling git, and that costs more than all else here: one tree has its turn at a time.
 type facts struct {
 	observer *tree.Observer

@@ -11,7 +11,7 @@ import (
 const (
 	// glanceEvery is how often to look at what tells nobody that it changed: who holds the lock, and the small files. It
 	// costs a few system calls, and nothing is read that did not change.
-	glanceEvery = 300 * time.Millisecond
+	glanceEvery = 350 * time.Millisecond
 	// settleTime gathers what changes together into one snapshot; between two of those there is a pause at least.
 	settleTime = 15 * time.Millisecond
 	pause      = 50 * time.Millisecond
@@ -82,6 +82,7 @@ func (l *Live) Run(ctx context.Context) {
 
 	w := newWatcher(l, &others)
 	defer w.begin.Stop()
+	defer w.locks.hints.close()
 	file := l.Book.Watch(ctx)
 	glance := time.NewTicker(glanceEvery)
 	defer glance.Stop()
@@ -109,6 +110,10 @@ func (l *Live) Run(ctx context.Context) {
 			w.searching, w.configured, w.search = false, found.trees, max(rediscoverEvery, 100*found.took)
 			w.searched = time.Now()
 			w.publish(ctx, false)
+		case <-w.locks.hints.tokens:
+			if w.locks.hinted() {
+				w.publish(ctx, false)
+			}
 		case <-glance.C:
 			w.glance(ctx)
 		}
@@ -138,7 +143,7 @@ type watcher struct {
 	due     time.Time
 
 	side    side
-	lock    fleet.LockInfo
+	locks   *locks
 	trees   []fleet.Tree  // of the last snapshot
 	expires time.Duration // when the next grace runs out, on the monotonic clock; zero where none does
 	made    time.Time     // the last snapshot
@@ -154,7 +159,7 @@ type finding struct {
 func newWatcher(l *Live, others *sync.WaitGroup) *watcher {
 	w := &watcher{
 		Live: l, others: others, found: make(chan finding), answers: make(chan look), begin: time.NewTimer(0), armed: true,
-		side: newSide(l.Sources), lock: l.Book.LockInfo(),
+		side: newSide(l.Sources), locks: newLocks(l.Book.LockInfo, l.Book.LockPath()),
 	}
 	w.side.look(l.Now())
 	return w
@@ -216,9 +221,7 @@ func (w *watcher) answered(ctx context.Context, seen look) {
 func (w *watcher) glance(ctx context.Context) {
 	now := w.Now()
 	changed := w.side.look(now)
-	if lock := w.Book.LockInfo(); !sameLock(lock, w.lock) {
-		w.lock, changed = lock, true
-	}
+	changed = w.locks.glance() || changed
 	if w.seen != nil {
 		if stampOf(w.Book.Path()) != w.seen.stamp {
 			w.arm()
@@ -264,7 +267,7 @@ func (w *watcher) publish(ctx context.Context, must bool) {
 	now := w.Now()
 	w.trees = withBusy(w.configured, *w.seen)
 	next := w.snapshot(*w.seen, w.trees, now)
-	next.Lock, next.Queue, next.Keeper, next.History = w.lock, w.side.queue, w.side.keeper, w.side.history
+	next.Lock, next.Queue, next.Keeper, next.History = w.locks.now, w.side.queue, w.side.keeper, w.side.history
 	w.expires = nextExpiry(*w.seen, now)
 	w.facts.fill(ctx, next.Trees)
 

@@ -10,7 +10,6 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/history"
 	"fleetdeck/fleet/keeper"
-	"fleetdeck/lockfile"
 )
 
 // stamp is what a change of a file shows in. That of a file that is not there is none of a file that is, and the zero value is
@@ -52,13 +51,18 @@ type side struct {
 	history []fleet.Deed
 
 	log    *history.Log
-	memory *lockfile.File // the keeper's
 	stamps map[string]stamp
-	asked  time.Duration // when the keeper was looked at in full, on the monotonic clock
+	asked  time.Duration // when the keeper was looked at, on the monotonic clock
+	hinted bool          // it may have come or gone since
 }
 
-// keeperEvery is how often a keeper that runs is looked at in full, since to find who holds a lock costs a look at every process.
-const keeperEvery = 5 * time.Second
+const (
+	// keeperEvery is how often to look whether a keeper runs where nothing hints at a change: to find who holds a lock costs a look
+	// at the kernel's table, and then at every process.
+	keeperEvery = 5 * time.Second
+	// keeperSoon is how often to look while the queue or the keeper's memory change.
+	keeperSoon = 400 * time.Millisecond
+)
 
 // The keeper's files, by name in the state directory.
 const (
@@ -68,8 +72,7 @@ const (
 )
 
 func newSide(s Sources) side {
-	memory, _ := lockfile.Open(filepath.Join(s.Dir, memoryFile))
-	return side{Sources: s, log: history.In(s.Dir), memory: memory, stamps: map[string]stamp{}}
+	return side{Sources: s, log: history.In(s.Dir), stamps: map[string]stamp{}}
 }
 
 // look reads what has changed, and reports whether that says something new.
@@ -82,6 +85,7 @@ func (s *side) look(now fleet.Instant) bool {
 	if queue || kept || resets || s.keeperMoved(now) {
 		before := s.keeper
 		s.lookAtKeeper(now)
+		s.hinted = queue || kept || resets // it takes its lock after the first of these, and gives it back after the last
 		changed = !sameKeeper(before, s.keeper)
 	}
 	if queue {
@@ -107,14 +111,8 @@ func (s *side) moved(path string, now time.Time) bool {
 
 // keeperMoved reports whether a keeper came or went, or might have.
 func (s *side) keeperMoved(now fleet.Instant) bool {
-	if h := s.keeper.Holder; s.keeper.Running && h != nil {
-		return now.Mono-s.asked > keeperEvery || syscall.Kill(h.Pid, 0) == syscall.ESRCH
-	}
-	if s.memory == nil {
-		return false
-	}
-	holders, err := s.memory.Holders() // while nobody holds it, this is cheap
-	return err == nil && len(holders) > 0
+	h := s.keeper.Holder
+	return now.Mono-s.asked > keeperEvery || s.hinted && now.Mono-s.asked > keeperSoon || h != nil && syscall.Kill(h.Pid, 0) == syscall.ESRCH
 }
 
 func (s *side) lookAtKeeper(now fleet.Instant) {

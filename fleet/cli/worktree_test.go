@@ -118,24 +118,27 @@ func TestRefusedDispatchLeavesNoWorktree(t *testing.T) {
 		args    []string
 		exit    int
 		code    fleet.Code
+		never   bool // none was made even for a moment
 	}{
 		{name: "unknown profile", args: []string{"--profile", "none"}, exit: 3, code: fleet.CodeProfileUnknown},
 		{name: "unknown role", args: []string{"--role", "none"}, exit: 3, code: fleet.CodeRoleUnknown},
 		{name: "no slot", args: []string{"--role", "architect"}, exit: 3, code: fleet.CodeSlotUnconfigured},
 		{name: "command not found", args: []string{"--profile", "missing"}, exit: 3, code: fleet.CodeLaunchFailed},
-		{name: "no such revision", args: []string{"--from", "nowhere"}, exit: 3, code: tree.CodeWorktree},
+		{name: "no such revision", args: []string{"--from", "nowhere"}, exit: 3, code: tree.CodeWorktree, never: true},
 		{name: "lock busy", exit: 4, code: fleet.CodeLockBusy, prepare: func(string) func() { return r.holdLock() }},
-		{name: "daemon out of reach", exit: 6, code: fleet.CodeDaemonUnreachable, prepare: func(string) func() {
+		{name: "daemon out of reach", exit: 6, code: fleet.CodeDaemonUnreachable, never: true, prepare: func(string) func() {
 			r.must(nil, "down")
 			return func() { r.must(nil, "up") }
 		}},
-		{name: "corrupt file", exit: 8, code: fleet.CodeFileCorrupt, prepare: func(string) func() {
+		{name: "corrupt file", exit: 8, code: fleet.CodeFileCorrupt, never: true, prepare: func(string) func() {
 			os.WriteFile(r.file(), []byte("{"), 0o600)
 			return func() { os.Remove(r.file()) }
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			repo := r.committed(strings.ReplaceAll(tt.name, " ", "-"))
+			seen := filepath.Join(r.dir, "hook-of-"+filepath.Base(repo))
+			r.hook(repo, "pwd > "+seen)
 			undo := func() {}
 			if tt.prepare != nil {
 				undo = tt.prepare(repo)
@@ -154,6 +157,9 @@ func TestRefusedDispatchLeavesNoWorktree(t *testing.T) {
 			}
 			if left := r.reservations(); len(left) > 0 {
 				t.Errorf("it leaves %+v", left)
+			}
+			if _, err := os.Stat(seen); (err != nil) != tt.never {
+				t.Errorf("that a worktree was made for a moment: %v, want %v", err == nil, !tt.never)
 			}
 		})
 	}
@@ -301,11 +307,13 @@ func TestAMemberThatMayNotSpawnMakesNoWorktree(t *testing.T) {
 	r.must(nil, "up")
 	repo := r.committed("api")
 	dev, _ := r.dispatch(repo, "--profile", "worker", "--wait")
+	seen := filepath.Join(r.dir, "seen")
+	r.hook(repo, "pwd > "+seen)
 	stdout, code := r.as(r.identity(dev.Member), "dispatch", "--json", repo, "--new-worktree", "x", "--profile", "worker")
 	if code != 3 || !strings.Contains(stdout, string(fleet.CodeNotAllowed)) {
 		t.Errorf("exit %d: %s", code, stdout)
 	}
-	if made := r.made(repo); len(made) > 0 {
-		t.Errorf("made %v", made)
+	if _, err := os.Stat(seen); err == nil || len(r.made(repo)) > 0 {
+		t.Errorf("one was made: %v", r.made(repo))
 	}
 }

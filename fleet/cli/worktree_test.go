@@ -74,6 +74,9 @@ const short = `lock_wait = "200ms"
 command = ["sh", "-c", "pwd >> DIR/starts; exec sleep 600"]
 [profiles.missing]
 command = ["no-such-program-anywhere"]
+[profiles.dies]
+command = ["sh", "-c", "echo mine > left; exit 9"]
+ready = "pattern:never"
 `
 
 func TestDispatchIntoANewWorktree(t *testing.T) {
@@ -196,6 +199,19 @@ func TestWorktreeOfAnUnknownOutcomeStays(t *testing.T) {
 		t.Errorf("exit %d, %+v", code, out)
 	}
 	if _, err := os.Stat(filepath.Join(out.Tree, "file")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWorktreeWhoseAgentDiedStaysAndThatIsSaid(t *testing.T) {
+	r := newRig(t, short)
+	r.must(nil, "up")
+	repo := r.committed("api")
+	out, code := r.dispatch(repo, "--new-worktree", "x", "--profile", "dies", "--wait")
+	if code != 3 || out.Code != fleet.CodeLaunchFailed || !strings.Contains(out.Hint, repo+".worktrees/x stays") {
+		t.Errorf("exit %d, %+v", code, out)
+	}
+	if _, err := os.Stat(filepath.Join(out.Tree, "left")); err != nil {
 		t.Error(err)
 	}
 }

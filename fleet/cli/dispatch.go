@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -143,11 +142,13 @@ func runDispatch(ctx context.Context, s *session, order fleet.Order, opts dispat
 		if opts.queue {
 			return queueRefused(ctx, s, order, out)
 		}
-		r.Hint = strings.TrimPrefix(r.Hint+"; "+otherWays(r.Code, order), "; ")
-		out.Hint = r.Hint
+		out.Hint = addHint(r, otherWays(r.Code, order))
 	}
 	if err == nil && opts.wait {
 		out, err = d.Wait(ctx, out)
+		if r := fleet.RefusalOf(err); r != nil && order.Branch != "" {
+			out.Hint = addHint(r, "the new worktree "+out.Tree+" stays, since an agent was in it")
+		}
 	}
 	if s.json {
 		if out.Outcome == fleet.Refused && out.Code == "" {
@@ -169,15 +170,6 @@ func runDispatch(ctx context.Context, s *session, order fleet.Order, opts dispat
 // queueable reports whether what was refused may be accepted once somebody else is through.
 func queueable(code fleet.Code) bool {
 	return code == fleet.CodeTreeReserved || code == fleet.CodeTreeOccupied || code == fleet.CodeSlotUnavailable
-}
-
-// otherWays says what else may be done about a refusal of order that another agent is the cause of.
-func otherWays(code fleet.Code, order fleet.Order) string {
-	ways := "or let it wait with --queue"
-	if code != fleet.CodeSlotUnavailable && !order.NoGit {
-		ways += ", or give it a tree of its own with --new-worktree BRANCH"
-	}
-	return ways
 }
 
 // queueRefused puts a refused order into the queue instead.

@@ -179,15 +179,14 @@ func spelling(asked, key string) string {
 	if err != nil {
 		return ""
 	}
-	if abs == key {
-		return "its own path"
-	}
 	real, err := filepath.EvalSymlinks(abs)
 	switch {
 	case err != nil:
 		return "a path that is not there"
-	case real == key && asked != abs && filepath.Clean(asked) != abs:
-		return "a path relative to the working directory, or through a symbolic link"
+	case abs == key && filepath.IsAbs(asked):
+		return "its own path"
+	case abs == key:
+		return "a relative path"
 	case real == key:
 		return "a path through a symbolic link"
 	case strings.HasPrefix(real, key+"/"):
@@ -302,7 +301,11 @@ func (e *explanation) advice(err error) []string {
 		if e.Holder.Kind == "launch" {
 			add("end it: fleetdeck stop " + e.Holder.ID)
 		} else {
-			add("if you know that nobody comes: fleetdeck release " + e.Holder.Path + " --id " + e.Holder.ID)
+			guard := ""
+			if e.Holder.ID != "" {
+				guard = " --id " + e.Holder.ID
+			}
+			add("if you know that nobody comes: fleetdeck release " + e.Holder.Path + guard)
 		}
 	case refusal.Code == fleet.CodeDaemonUnreachable:
 		add("start the daemon: fleetdeck up")

@@ -68,6 +68,9 @@ func holderOf(h fleet.Holding, at fleet.Instant) *holderReport {
 	case h.Entry != nil:
 		e := h.Entry
 		r.Kind, r.ID, r.Path, r.Role, r.Profile, r.Since = "reservation", e.ID, e.Tree, e.Role, e.Profile, e.ReservedAt
+		if e.Boot.ID == "" {
+			r.Until = e.ExpiresAt // the wall clock is all that its writer gave
+		}
 		r.EndedBy = "its worker being listed, its dispatch being provably refused, the end of its grace, or 'fleetdeck release'; not the end of who wrote it"
 	default:
 		return nil
@@ -82,7 +85,7 @@ func (e *explanation) inTheWay() error {
 	case fleet.Taken:
 		return fleet.Refuse(fleet.CodeTreeOccupied, "%s is occupied by member %s", e.Tree, h.ID)
 	case fleet.Reserved:
-		return fleet.Refuse(fleet.CodeTreeReserved, "%s is reserved by %s %s, %s left", e.Tree, h.Kind, h.ID, seconds(h.RemainingS))
+		return fleet.Refuse(fleet.CodeTreeReserved, "%s is reserved by %s %s, %s left", e.Tree, h.Kind, orNone(h.ID), seconds(h.RemainingS))
 	case fleet.Foreign:
 		return fleet.Refuse(fleet.CodeTreeForeign, "an agent that fleetdeck did not start runs in %s", e.Tree)
 	}
@@ -90,7 +93,18 @@ func (e *explanation) inTheWay() error {
 }
 
 // seconds is s to the precision that a glance needs.
-func seconds(s float64) string { return duration(time.Duration(s * float64(time.Second))) }
+func seconds(s float64) string {
+	const most = 1e9 // some 30 years; a foreign writer's grace may be longer than a Duration
+	return duration(time.Duration(min(s, most) * float64(time.Second)))
+}
+
+// clock is t for people who read it at now.
+func clock(t, now time.Time) string {
+	if t.Sub(now).Abs() < 12*time.Hour {
+		return t.Local().Format("15:04:05")
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
 
 // lines says it in plain sentences, each safe to draw.
 func (e explanation) lines() []string {
@@ -161,10 +175,10 @@ func (e explanation) holderLines(add func(string, ...any)) {
 	}
 	what += by(h.Dispatcher)
 	if !h.Since.IsZero() {
-		what += fmt.Sprintf(", since %s (%s)", h.Since.Local().Format("15:04:05"), age(h.Since, e.at.Wall))
+		what += fmt.Sprintf(", since %s (%s)", clock(h.Since, e.at.Wall), age(h.Since, e.at.Wall))
 	}
 	if e.Occupancy == fleet.Reserved {
-		what += fmt.Sprintf(", until %s at the latest (%s left)", h.Until.Local().Format("15:04:05"), seconds(h.RemainingS))
+		what += fmt.Sprintf(", until %s at the latest (%s left)", clock(h.Until, e.at.Wall), seconds(h.RemainingS))
 	}
 	add("%s.", what)
 	if h.Path != e.Tree {

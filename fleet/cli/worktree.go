@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
+	"fleetdeck/fleet"
 	"fleetdeck/fleet/tree"
 )
 
@@ -38,4 +41,19 @@ func (w *worktreeFlags) check(cmd *cobra.Command) error {
 // worktrees says how this fleet makes linked worktrees.
 func (s *session) worktrees(from string) tree.Worktrees {
 	return tree.Worktrees{Dir: s.conf.WorktreeDir, From: from}
+}
+
+// otherWays says what else may be done about a refusal of order that another agent is the cause of.
+func otherWays(code fleet.Code, order fleet.Order) string {
+	ways := "or let it wait with --queue"
+	if code != fleet.CodeSlotUnavailable && !order.NoGit {
+		ways += ", or give it a tree of its own with --new-worktree BRANCH"
+	}
+	return ways
+}
+
+// addHint adds what else there is to know about r, and gives all of it.
+func addHint(r *fleet.Refusal, more string) string {
+	r.Hint = strings.TrimPrefix(r.Hint+"; "+more, "; ")
+	return r.Hint
 }

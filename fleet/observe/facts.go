@@ -69,7 +69,7 @@ func (f *facts) fill(ctx context.Context, rows []fleet.TreeRow) {
 			}
 			k = f.look(ctx, rows[i].Tree)
 		}
-		rows[i].Branch, rows[i].Dirty, rows[i].Missing = k.Branch, k.Dirty, k.Missing
+		rows[i].Branch, rows[i].Dirty, rows[i].Repo, rows[i].Missing = k.Branch, k.Dirty, k.Repo, k.Missing
 	}
 }
 

@@ -88,7 +88,7 @@ func (s Sources) Once(ctx context.Context) fleet.Snapshot {
 	snap.Lock, snap.Queue, snap.Keeper, snap.History = s.Book.LockInfo(), side.queue, side.keeper, side.history
 	for i := range snap.Trees {
 		f := tree.FactsNow(ctx, snap.Trees[i].Tree)
-		snap.Trees[i].Branch, snap.Trees[i].Dirty, snap.Trees[i].Missing = f.Branch, f.Dirty, f.Missing
+		snap.Trees[i].Branch, snap.Trees[i].Dirty, snap.Trees[i].Repo, snap.Trees[i].Missing = f.Branch, f.Dirty, f.Repo, f.Missing
 	}
 	return snap
 }

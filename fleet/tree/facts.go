@@ -14,6 +14,8 @@ type Facts struct {
 	Branch string
 	// Dirty says that something differs from HEAD or is untracked.
 	Dirty bool
+	// Repo is the main working tree of its repository, or the repository itself where that is bare.
+	Repo string
 	// Missing says that the directory is gone.
 	Missing bool
 }
@@ -63,7 +65,7 @@ func (o *Observer) Facts(ctx context.Context, path string, changed func()) Facts
 		k = &observed{}
 		o.known[path] = k
 	}
-	k.facts.Branch = branch
+	k.facts.Branch, k.facts.Repo = branch, repositoryOf(path, gitDir)
 	if !k.reading && (k.stamp != stamp || time.Since(k.read) > factsAge) {
 		k.reading = true
 		go o.refresh(ctx, path, k, stamp, changed)
@@ -79,7 +81,7 @@ func FactsNow(ctx context.Context, path string) Facts {
 		return Facts{Missing: err != nil}
 	}
 	dirty, _ := isDirty(ctx, path)
-	return Facts{Branch: readBranch(gitDir), Dirty: dirty}
+	return Facts{Branch: readBranch(gitDir), Dirty: dirty, Repo: repositoryOf(path, gitDir)}
 }
 
 func (o *Observer) refresh(ctx context.Context, path string, k *observed, stamp [2]time.Time, changed func()) {
@@ -130,6 +132,23 @@ func findGitDir(path string) (string, bool) {
 		dir = filepath.Join(path, dir)
 	}
 	return dir, true
+}
+
+// repositoryOf is the main working tree of the repository that the tree at path belongs to. Only a linked worktree's git
+// directory says where the common one is.
+func repositoryOf(path, gitDir string) string {
+	data, err := os.ReadFile(filepath.Join(gitDir, "commondir"))
+	if err != nil {
+		return path
+	}
+	common := strings.TrimSpace(string(data))
+	if !filepath.IsAbs(common) {
+		common = filepath.Join(gitDir, common)
+	}
+	if filepath.Base(common) == ".git" {
+		return filepath.Dir(common)
+	}
+	return common
 }
 
 // readBranch reads the branch from HEAD; a detached HEAD is the first seven digits of its commit.

@@ -221,10 +221,21 @@ func TestExplainFindsATreeUnderItsOtherPaths(t *testing.T) {
 			}
 		}
 	}
+	r.must(nil, "reserve", path, "--profile", "worker")
+	for _, name := range []string{"link-api", "bind-api"} {
+		if name = filepath.Join(r.dir, name); !exists(filepath.Join(name, "sub")) {
+			continue
+		}
+		var e explained
+		if r.must(&e, "explain", name, "--profile", "worker"); len(e.Entries) != 1 || e.Entries[0].Tree != path || e.Entries[0].Droppable {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+	r.must(nil, "release", path)
 	out, _ := r.dispatch(path, "--profile", "worker", "--wait")
 	for i, name := range []string{"link-api", "link-api/sub", "bind-api"} {
 		name = filepath.Join(r.dir, name)
-		if _, err := os.Stat(name); err != nil {
+		if !exists(name) {
 			t.Logf("%d: no %s here", i, name)
 			continue
 		}
@@ -287,4 +298,9 @@ func TestDiffCommandPrintsWhatDiffers(t *testing.T) {
 	if _, _, code := r.fleetdeck("diff", r.dir); code != 2 {
 		t.Errorf("no repository: exit %d", code)
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

@@ -22,6 +22,7 @@ const (
 	CodeRoleUnknown       Code = "role_unknown"
 	CodeLaunchFailed      Code = "launch_failed"
 	CodeNotAllowed        Code = "not_allowed"
+	CodeWorktreeRefused   Code = "worktree_refused" // no linked worktree could be made for it
 	CodeFileCorrupt       Code = "file_corrupt"
 	CodeOutcomeUnknown    Code = "outcome_unknown"
 

@@ -21,7 +21,7 @@ func TestFilterByField(t *testing.T) {
 	}{
 		{"1", "state:waiting", 1}, {"1", "role:dev", 4}, {"1", "role:dev !state:waiting", 3}, {"1", "!occupancy:free", 6},
 		{"1", "occupancy:free main", 2}, {"1", "branch:main state:free", 2}, {"1", "nofield:x", 0},
-		{"2", "state:exited", 1}, {"2", "profile:cla", 2}, {"2", "role:", 4},
+		{"2", "state:exited", 1}, {"2", "profile:cla", 2}, {"2", "role:", 4}, {"2", "role:ev", 0},
 		{"3", "state:free", 1}, {"4", "verdict:pending", 2}, {"5", "state:given", 1}, {"6", "level:alarm", 1}, {"7", "outcome:refused", 1},
 	}
 	for _, tt := range tests {
@@ -98,6 +98,26 @@ func TestGroupsAreTitledAndTheCursorStaysInSight(t *testing.T) {
 		if !strings.Contains(plainFrame(m), x.Tree[len(x.Tree)-16:]) {
 			t.Fatalf("row %d is out of sight", m.trees.at)
 		}
+	}
+}
+
+func TestRowsOfAGroupAreInTheOrderThatIsAskedFor(t *testing.T) {
+	m := typed(still(example(instant(0)), 120, 40, Options{Home: home}), "b", "b", "b", ">", "-") // by occupancy, trees descending
+	var got []string
+	for _, x := range m.trees.shown {
+		got = append(got, string(x.Occupancy)+" "+x.Tree[strings.LastIndex(x.Tree, "/")+1:])
+	}
+	want := []string{"foreign legacy-importer-with-a-long-name", "free old", "free mobile", "free docs",
+		"occupied fleet-core", "occupied billing", "occupied api", "reserved web", "reserved search"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRangeWithoutABeginningMarksTheRowOnly(t *testing.T) {
+	m := typed(still(example(instant(0)), 120, 40, Options{Home: home}), "j", "j", "v")
+	if got := m.chosenTrees(); len(got) != 1 || got[0] != home+"/src/docs" || m.trees.marked() != 1 {
+		t.Errorf("marked: %q", got)
 	}
 }
 

@@ -105,6 +105,15 @@ func TestTaskIsQueuedFromItsForm(t *testing.T) {
 		l.press("enter")
 		l.wantCalls(`enqueue /home/kim/src/api dev claude "Write the notes."`)
 		s := example(l.f.Now())
+		s.Keeper = fleet.KeeperInfo{OnDemand: true}
+		l.f.set(s)
+		l.pass(100 * time.Millisecond)
+		l.wants("keeper ready")
+		l.press("n")
+		l.typeText("x")
+		l.press("enter")
+		l.wants("✓ queued for")
+		l.lacks("nobody sends it")
 		s.Keeper = fleet.KeeperInfo{}
 		l.f.set(s)
 		l.pass(100 * time.Millisecond)
@@ -263,8 +272,9 @@ func TestFinderShowsFreeTreesFirstAndAPathIsMeantAsTyped(t *testing.T) {
 		for range 4 {
 			l.press("backspace")
 		}
-		l.typeText("/srv/docs")
+		l.typeText("/docs")
+		l.wants("~/src/docs")
 		l.press("enter", "enter")
-		l.wantCalls(`dispatch /srv/docs dev claude ""`)
+		l.wantCalls(`dispatch /docs dev claude ""`)
 	})
 }

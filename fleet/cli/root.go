@@ -192,8 +192,8 @@ func (s *session) dispatcher(program string) *dispatch.Dispatcher {
 	now := process.Now()
 	return &dispatch.Dispatcher{
 		Ledger: s.book, Daemon: s.client, LockWait: s.conf.LockWait, Grace: s.conf.Grace, Now: process.Now,
-		Allowed: s.may("spawn"),
-		Self:    fleet.Dispatcher{Pid: os.Getpid(), Host: now.Host, Program: program, Machine: now.Machine},
+		Allowed: s.may("spawn"), Worktrees: s.worktrees(""),
+		Self: fleet.Dispatcher{Pid: os.Getpid(), Host: now.Host, Program: program, Machine: now.Machine},
 	}
 }
 

@@ -104,7 +104,7 @@ func TestDispatchIntoANewWorktree(t *testing.T) {
 	}
 
 	again, code := r.dispatch(repo, "--profile", "worker", "--new-worktree", "feat/x")
-	if code != 3 || again.Code != tree.CodeWorktree || !strings.Contains(again.Hint, want) {
+	if code != 3 || again.Code != fleet.CodeWorktreeRefused || !strings.Contains(again.Hint, want) {
 		t.Errorf("the branch again: exit %d, %+v", code, again)
 	}
 	if row := r.tree(want); row.Member != out.Member {
@@ -127,7 +127,7 @@ func TestRefusedDispatchLeavesNoWorktree(t *testing.T) {
 		{name: "unknown role", args: []string{"--role", "none"}, exit: 3, code: fleet.CodeRoleUnknown},
 		{name: "no slot", args: []string{"--role", "architect"}, exit: 3, code: fleet.CodeSlotUnconfigured},
 		{name: "command not found", args: []string{"--profile", "missing"}, exit: 3, code: fleet.CodeLaunchFailed},
-		{name: "no such revision", args: []string{"--from", "nowhere"}, exit: 3, code: tree.CodeWorktree, never: true},
+		{name: "no such revision", args: []string{"--from", "nowhere"}, exit: 3, code: fleet.CodeWorktreeRefused, never: true},
 		{name: "lock busy", exit: 4, code: fleet.CodeLockBusy, prepare: func(string) func() { return r.holdLock() }},
 		{name: "daemon out of reach", exit: 6, code: fleet.CodeDaemonUnreachable, never: true, prepare: func(string) func() {
 			r.must(nil, "down")
@@ -264,7 +264,7 @@ func TestOfManyDispatchesForOneBranchOneIsAccepted(t *testing.T) {
 		wg.Go(func() {
 			<-start
 			out, _ := cmd.Output()
-			if codes[i] = cmd.ProcessState.ExitCode(); codes[i] != 0 && !strings.Contains(string(out), string(tree.CodeWorktree)) {
+			if codes[i] = cmd.ProcessState.ExitCode(); codes[i] != 0 && !strings.Contains(string(out), string(fleet.CodeWorktreeRefused)) {
 				t.Errorf("exit %d: %s", codes[i], out)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"fleetdeck/fleet/client"
 	"fleetdeck/fleet/dispatch"
 	"fleetdeck/fleet/mcp"
+	"fleetdeck/fleet/tree"
 )
 
 // mcpHandler serves the agents' tools. They call the daemon over its own socket with the caller's token: what a tool may do is
@@ -27,8 +28,9 @@ func (d *Daemon) mcpHandler() http.Handler {
 		c, now := operator.As(token), d.Now()
 		return mcp.Fleet{Client: c, Profile: profile, Version: d.Version, Dispatcher: &dispatch.Dispatcher{
 			Ledger: d.book, Daemon: c, LockWait: d.Config.LockWait, Grace: d.Config.Grace, Now: d.Now,
-			Allowed: func(ctx context.Context) error { return c.May(ctx, "spawn") },
-			Self:    fleet.Dispatcher{Pid: os.Getpid(), Host: now.Host, Program: "fleetdeck mcp", Machine: now.Machine},
+			Allowed:   func(ctx context.Context) error { return c.May(ctx, "spawn") },
+			Worktrees: tree.Worktrees{Dir: d.Config.WorktreeDir},
+			Self:      fleet.Dispatcher{Pid: os.Getpid(), Host: now.Host, Program: "fleetdeck mcp", Machine: now.Machine},
 		}}
 	})
 }

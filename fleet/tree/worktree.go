@@ -14,9 +14,6 @@ import (
 	"fleetdeck/fleet"
 )
 
-// CodeWorktree is the code of a dispatch for which no linked worktree could be made.
-const CodeWorktree fleet.Code = "worktree_refused"
-
 // checkoutTimeout bounds a call to git that writes a whole tree and runs hooks.
 const checkoutTimeout = 10 * time.Minute
 
@@ -77,7 +74,7 @@ func (w Worktrees) AddWorktree(ctx context.Context, tree, branch string) (*Workt
 }
 
 func refuse(format string, args ...any) *fleet.Refusal {
-	return fleet.Refuse(CodeWorktree, format, args...)
+	return fleet.Refuse(fleet.CodeWorktreeRefused, format, args...)
 }
 
 // checkBranch lets pass what git would take as the name of a branch, and means nothing else.

@@ -187,63 +187,63 @@ func TestRefusedWorktreeLeavesNothing(t *testing.T) {
 		{name: "escape", branch: "a\x1b[31m", want: "is no name for a branch", code: fleet.CodeBadRequest},
 		{name: "NUL", branch: "a\x00b", want: "is no name for a branch", code: fleet.CodeBadRequest},
 		{name: "not UTF-8", branch: "a\xffb", want: "is no name for a branch", code: fleet.CodeBadRequest},
-		{name: "too long", branch: strings.Repeat("x", 300), want: "file name too long", code: tree.CodeWorktree},
-		{name: "below another branch", branch: "main/x", want: "git says:", code: tree.CodeWorktree},
-		{name: "checked out here", branch: "main", want: "is checked out at REPO already", code: tree.CodeWorktree},
-		{name: "checked out elsewhere", branch: "x", want: "dispatch there: fleetdeck dispatch REPO.elsewhere", code: tree.CodeWorktree,
+		{name: "too long", branch: strings.Repeat("x", 300), want: "file name too long", code: fleet.CodeWorktreeRefused},
+		{name: "below another branch", branch: "main/x", want: "git says:", code: fleet.CodeWorktreeRefused},
+		{name: "checked out here", branch: "main", want: "is checked out at REPO already", code: fleet.CodeWorktreeRefused},
+		{name: "checked out elsewhere", branch: "x", want: "dispatch there: fleetdeck dispatch REPO.elsewhere", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				git(t, repo, "worktree", "add", "--quiet", "-b", "x", repo+".elsewhere")
 				return repo
 			}},
-		{name: "checked out where it is gone", branch: "x", want: "git -C REPO worktree prune", code: tree.CodeWorktree,
+		{name: "checked out where it is gone", branch: "x", want: "git -C REPO worktree prune", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				git(t, repo, "worktree", "add", "--quiet", "-b", "x", repo+".elsewhere")
 				os.RemoveAll(repo + ".elsewhere")
 				return repo
 			}},
-		{name: "rebased elsewhere", branch: "x", want: "rebases or bisects it", code: tree.CodeWorktree,
+		{name: "rebased elsewhere", branch: "x", want: "rebases or bisects it", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				git(t, repo, "worktree", "add", "--quiet", "-b", "x", repo+".elsewhere")
 				rebase(t, repo+".elsewhere")
 				return repo
 			}},
-		{name: "rebase going on here", branch: "x", want: "a rebase is going on in REPO", code: tree.CodeWorktree,
+		{name: "rebase going on here", branch: "x", want: "a rebase is going on in REPO", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				rebase(t, repo)
 				return repo
 			}},
-		{name: "directory is there", branch: "x", want: "is there already", code: tree.CodeWorktree,
+		{name: "directory is there", branch: "x", want: "is there already", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				write(t, repo+".worktrees/x/precious", "")
 				return repo
 			}},
-		{name: "file is there", branch: "x", want: "is there already", code: tree.CodeWorktree,
+		{name: "file is there", branch: "x", want: "is there already", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				write(t, repo+".worktrees/x", "")
 				return repo
 			}},
-		{name: "directory is there and empty", branch: "x", want: "rmdir REPO.worktrees/x", code: tree.CodeWorktree,
+		{name: "directory is there and empty", branch: "x", want: "rmdir REPO.worktrees/x", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				os.MkdirAll(repo+".worktrees/x", 0o755)
 				return repo
 			}},
-		{name: "gone, and git thinks it is there", branch: "y", want: "git -C REPO worktree prune", code: tree.CodeWorktree,
+		{name: "gone, and git thinks it is there", branch: "y", want: "git -C REPO worktree prune", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				git(t, repo, "worktree", "add", "--quiet", "--detach", repo+".worktrees/y")
 				os.RemoveAll(repo + ".worktrees")
 				return repo
 			}},
-		{name: "no place", branch: "x", want: "name another place with dir in [worktrees]", code: tree.CodeWorktree, w: tree.Worktrees{Dir: "/proc/none"}},
-		{name: "no commit yet", branch: "x", want: "has no commit yet", code: tree.CodeWorktree,
+		{name: "no place", branch: "x", want: "name another place with dir in [worktrees]", code: fleet.CodeWorktreeRefused, w: tree.Worktrees{Dir: "/proc/none"}},
+		{name: "no commit yet", branch: "x", want: "has no commit yet", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, _ string) string { return emptyRepo(t) }},
-		{name: "from what is no commit", branch: "x", want: "names no commit", code: tree.CodeWorktree, w: tree.Worktrees{From: "nowhere"}},
-		{name: "from an option", branch: "x", want: "names no commit", code: tree.CodeWorktree, w: tree.Worktrees{From: "--since=1"}},
-		{name: "from, of a branch that is there", branch: "old", want: "leave --from out", code: tree.CodeWorktree, w: tree.Worktrees{From: "HEAD"},
+		{name: "from what is no commit", branch: "x", want: "names no commit", code: fleet.CodeWorktreeRefused, w: tree.Worktrees{From: "nowhere"}},
+		{name: "from an option", branch: "x", want: "names no commit", code: fleet.CodeWorktreeRefused, w: tree.Worktrees{From: "--since=1"}},
+		{name: "from, of a branch that is there", branch: "old", want: "leave --from out", code: fleet.CodeWorktreeRefused, w: tree.Worktrees{From: "HEAD"},
 			prepare: func(t *testing.T, repo string) string {
 				git(t, repo, "branch", "old")
 				return repo
 			}},
-		{name: "branch of a remote", branch: "feat/x", want: "--from origin/feat/x", code: tree.CodeWorktree,
+		{name: "branch of a remote", branch: "feat/x", want: "--from origin/feat/x", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				git(t, repo, "update-ref", "refs/remotes/origin/feat/x", "HEAD")
 				return repo
@@ -255,12 +255,12 @@ func TestRefusedWorktreeLeavesNothing(t *testing.T) {
 			}},
 		{name: "no repository", branch: "x", want: "not in a git working tree",
 			prepare: func(t *testing.T, _ string) string { return tempDir(t) }},
-		{name: "hook that fails", branch: "x", want: "git says: no such luck", code: tree.CodeWorktree,
+		{name: "hook that fails", branch: "x", want: "git says: no such luck", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				hook(t, repo, "echo no such luck >&2; exit 3")
 				return repo
 			}},
-		{name: "hook that asks", branch: "x", want: "git says: nobody to ask", code: tree.CodeWorktree,
+		{name: "hook that asks", branch: "x", want: "git says: nobody to ask", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				hook(t, repo, `(read answer </dev/tty) 2>/dev/null || read answer || { $GIT_EDITOR; code=$?; echo nobody to ask >&2; exit $code; }`)
 				return repo
@@ -357,7 +357,7 @@ func TestOfManyForOneBranchOneWins(t *testing.T) {
 			for _, err := range errs {
 				if err == nil {
 					won++
-				} else if r := fleet.RefusalOf(err); r == nil || r.Code != tree.CodeWorktree {
+				} else if r := fleet.RefusalOf(err); r == nil || r.Code != fleet.CodeWorktreeRefused {
 					t.Errorf("refused without a reason: %v", err)
 				}
 			}

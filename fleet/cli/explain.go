@@ -287,11 +287,11 @@ func (e *explanation) advice(err error) []string {
 	var silent *silentError
 	switch {
 	case err == nil:
-		add("dispatch: fleetdeck dispatch " + e.Tree)
+		add("dispatch: " + commandLine("fleetdeck", "dispatch", e.Tree))
 	case errors.As(err, &silent):
 		add(silent.hint())
 	case errors.Is(err, tree.ErrNotFound) && len(e.Entries) > 0:
-		add("nobody can work there; what stands in the file for it goes with 'fleetdeck prune', or 'fleetdeck release " + e.Tree + "'")
+		add("nobody can work there; what stands in the file for it goes with 'fleetdeck prune', or '" + commandLine("fleetdeck", "release", e.Tree) + "'")
 	case refusal == nil:
 	case refusal.Code == fleet.CodeTreeOccupied:
 		add("look at it: fleetdeck screen " + e.Holder.ID)
@@ -313,10 +313,10 @@ func (e *explanation) advice(err error) []string {
 		add(refusal.Hint)
 	}
 	if refusal != nil && queueable(refusal.Code) {
-		add("let a task wait for it: fleetdeck dispatch --queue " + e.Tree)
+		add("let a task wait for it: " + commandLine("fleetdeck", "dispatch", "--queue", e.Tree))
 	}
 	if refusal != nil && e.Holder != nil && queueable(refusal.Code) {
-		add("work beside it: fleetdeck dispatch --new-worktree BRANCH " + e.Tree)
+		add("work beside it: " + commandLine("fleetdeck", "dispatch", "--new-worktree", "BRANCH", e.Tree))
 	}
 	if e.Lock.Holder != nil {
 		add("if the lock's holder hangs, end it: the lock goes with the process")

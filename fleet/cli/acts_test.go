@@ -364,4 +364,3 @@ func TestTheSnapshotFollowsWhatOtherProcessesChange(t *testing.T) {
 		return s.Daemon.Running && len(s.Members) == 1 && s.Members[0].Alive()
 	})
 }
-

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,11 +93,8 @@ type growth[T comparable] struct {
 
 // grown gives the growth from prev to next.
 func grown[T comparable](prev, next []T) growth[T] {
-	if len(next) == 0 {
-		return growth[T]{Drop: len(prev)}
-	}
-	for drop := range prev {
-		if kept := prev[drop:]; kept[0] == next[0] && len(kept) <= len(next) && kept[len(kept)-1] == next[len(kept)-1] {
+	for drop := max(0, len(prev)-len(next)); drop < len(prev); drop++ {
+		if kept := prev[drop:]; slices.Equal(kept, next[:len(kept)]) {
 			return growth[T]{drop, next[len(kept):]}
 		}
 	}

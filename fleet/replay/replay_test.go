@@ -322,6 +322,21 @@ func TestAPlayersClockIsTheRecordedOne(t *testing.T) {
 	}
 }
 
+func TestAPlayersClockRunsAtTheSpeedAskedFor(t *testing.T) {
+	r, path := create(t, differ)
+	r.Snapshot(began, fleet.Snapshot{Rev: 1})
+	r.Snapshot(after(1e6*time.Second), fleet.Snapshot{Rev: 2})
+	r.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := Play(ctx, open(t, path), 1e4)
+	t.Cleanup(func() { cancel(); <-p.Done() })
+	for deadline := time.Now().Add(10 * time.Second); p.Now().Mono-began.Mono < time.Minute; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is %s on the recorded clock", p.Now().Mono-began.Mono)
+		}
+	}
+}
+
 func TestAPlayerRefusesEveryAct(t *testing.T) {
 	p := play(t, 1)
 	ctx := t.Context()
@@ -353,10 +368,12 @@ func TestAPlayerTellsOfADamagedRecording(t *testing.T) {
 	file.Close()
 	p := Play(t.Context(), open(t, path), 1)
 	<-p.Done()
-	if s, err := p.Snapshot(t.Context(), 0); err != nil || s.Rev != 1 {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if s, err := p.Snapshot(ctx, 0); err != nil || s.Rev != 1 {
 		t.Errorf("what is whole: %d, %v", s.Rev, err)
 	}
-	if _, err := p.Snapshot(t.Context(), 1); !errors.Is(err, ErrDamaged) {
+	if _, err := p.Snapshot(ctx, 1); !errors.Is(err, ErrDamaged) {
 		t.Errorf("what is not: %v", err)
 	}
 }

@@ -59,6 +59,9 @@ func (r *recorder) add(ctx context.Context, d fleet.Deed, err error) {
 	if err != nil {
 		d.Message = err.Error()
 	}
+	if d.Outcome == deedFailed && (d.What == "send" || d.What == "stop") {
+		d.Outcome = deedUnknown // the daemon has no part in such an error: its answer is what was lost
+	}
 	select {
 	case r.deeds <- d:
 	default:

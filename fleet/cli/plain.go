@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -29,48 +30,33 @@ func runPlain(ctx context.Context, g *globals, o consoleOptions) (err error) {
 		defer func() { err = errors.Join(err, rec.Close()) }()
 		defer recordAll(ctx, live, rec)()
 	}
-	return g.plain(ctx, live, nil)
+	return g.plain(ctx, live)
 }
 
-// plain prints how the fleet stands, then a line for each change, until ctx ends or over is closed.
+// plain prints how the fleet stands, then a line for each change, until ctx ends or source does, with [io.EOF].
 func (g *globals) plain(ctx context.Context, source interface {
 	Snapshot(ctx context.Context, rev uint64) (fleet.Snapshot, error)
-}, over <-chan struct{}) error {
-	waiting, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		select {
-		case <-over:
-			stop()
-		case <-waiting.Done():
-		}
-	}()
+}) error {
 	var known fleet.Snapshot
 	for {
-		next, err := source.Snapshot(waiting, known.Rev)
-		if waiting.Err() != nil && ctx.Err() == nil {
-			next, err = source.Snapshot(ctx, 0) // the last, which nothing follows
-		}
-		if ctx.Err() != nil {
+		next, err := source.Snapshot(ctx, known.Rev)
+		if ctx.Err() != nil || errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		changes := status(next)
+		list := status(next)
 		if known.Rev > 0 {
 			next = carry(known, next)
-			changes = diff(known, next)
+			list = diff(known, next)
 		}
-		for _, c := range changes {
+		for _, c := range list {
 			if err := g.printChange(c); err != nil {
 				return err
 			}
 		}
 		known = next
-		if waiting.Err() != nil {
-			return nil
-		}
 	}
 }
 

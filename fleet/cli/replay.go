@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/observe"
@@ -79,15 +80,39 @@ func runReplay(ctx context.Context, g *globals, o consoleOptions) error {
 		return err
 	}
 	defer r.Close()
+	if o.plain {
+		return g.plain(ctx, &steps{r, o.speed, time.Now()})
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	player := replay.Play(ctx, r, o.speed)
 	defer func() {
 		cancel()
 		<-player.Done()
 	}()
-	if o.plain {
-		return g.plain(ctx, player, player.Done())
-	}
 	home, _ := os.UserHomeDir()
 	return tui.Run(ctx, playedFleet{player}, tui.Options{Home: home, NoColor: g.noColor, ReadOnly: true})
+}
+
+// steps gives every snapshot of a recording in its turn, and at its time. However fast that is, none is passed over.
+type steps struct {
+	*replay.Reader
+	speed float64
+	began time.Time
+}
+
+func (s *steps) Snapshot(ctx context.Context, _ uint64) (fleet.Snapshot, error) {
+	for {
+		rec, err := s.Next()
+		if err != nil {
+			return fleet.Snapshot{}, err
+		}
+		select {
+		case <-time.After(time.Duration(float64(rec.At)/s.speed) - time.Since(s.began)):
+		case <-ctx.Done():
+			return fleet.Snapshot{}, ctx.Err()
+		}
+		if rec.Snapshot != nil {
+			return *rec.Snapshot, nil
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,11 +93,8 @@ type growth[T comparable] struct {
 
 // grown gives the growth from prev to next.
 func grown[T comparable](prev, next []T) growth[T] {
-	if len(next) == 0 {
-		return growth[T]{Drop: len(prev)}
-	}
-	for drop := range prev {
-		if kept := prev[drop:]; kept[0] == next[0] && len(kept) <= len(next) && kept[len(kept)-1] == next[len(kept)-1] {
+	for drop := max(0, len(prev)-len(next)); drop < len(prev); drop++ {
+		if kept := prev[drop:]; slices.Equal(kept, next[:len(kept)]) {
 			return growth[T]{drop, next[len(kept):]}
 		}
 	}
@@ -119,13 +117,23 @@ func pack(prev, s fleet.Snapshot) *snapshot {
 		Snapshot: s, Events: grown(prev.Events, s.Events), History: grown(prev.History, s.History),
 		File: fileInfo{s.File, s.File.ReadAt}, Daemon: daemonInfo{s.Daemon, s.Daemon.AnsweredAt},
 	}
-	for _, r := range s.Trees {
-		p.Trees = append(p.Trees, treeRow{r, r.Deadline, r.Launch})
-	}
-	for _, r := range s.Reservations {
-		p.Reservations = append(p.Reservations, reservationRow{r, r.Deadline, r.Droppable})
-	}
+	p.Trees = each(s.Trees, func(r fleet.TreeRow) treeRow { return treeRow{r, r.Deadline, r.Launch} })
+	p.Reservations = each(s.Reservations, func(r fleet.ReservationRow) reservationRow {
+		return reservationRow{r, r.Deadline, r.Droppable}
+	})
 	return p
+}
+
+// each gives what f makes of each row. An empty list stays one, and none stays none.
+func each[A, B any](rows []A, f func(A) B) []B {
+	if rows == nil {
+		return nil
+	}
+	made := make([]B, len(rows))
+	for i, r := range rows {
+		made[i] = f(r)
+	}
+	return made
 }
 
 func (p *snapshot) unpack(prev fleet.Snapshot) (s fleet.Snapshot, err error) {
@@ -135,14 +143,14 @@ func (p *snapshot) unpack(prev fleet.Snapshot) (s fleet.Snapshot, err error) {
 	var eerr, herr error
 	s.Events, eerr = p.Events.after(prev.Events)
 	s.History, herr = p.History.after(prev.History)
-	for _, r := range p.Trees {
+	s.Trees = each(p.Trees, func(r treeRow) fleet.TreeRow {
 		r.TreeRow.Deadline, r.TreeRow.Launch = r.Deadline, r.Launch
-		s.Trees = append(s.Trees, r.TreeRow)
-	}
-	for _, r := range p.Reservations {
+		return r.TreeRow
+	})
+	s.Reservations = each(p.Reservations, func(r reservationRow) fleet.ReservationRow {
 		r.ReservationRow.Deadline, r.ReservationRow.Droppable = r.Deadline, r.Droppable
-		s.Reservations = append(s.Reservations, r.ReservationRow)
-	}
+		return r.ReservationRow
+	})
 	return s, errors.Join(eerr, herr)
 }
 

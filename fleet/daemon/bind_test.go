@@ -45,6 +45,8 @@ type running struct {
 	client *client.Client
 	conf   *config.Config
 	log    *logged
+	state  state.Dir
+	ended  chan error
 }
 
 // logged keeps what the daemon logs.
@@ -78,6 +80,14 @@ profile = "worker"
 // startDaemon runs a daemon whose pool is what wrap makes of the real one.
 func startDaemon(t *testing.T, wrap func(pool) pool) *running {
 	t.Helper()
+	r := newDaemon(t)
+	r.up(wrap)
+	return r
+}
+
+// newDaemon makes all that a daemon needs. What runs at the test's end is ended with its members.
+func newDaemon(t *testing.T) *running {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "fdd") // t.TempDir's paths are too long for sockets on some systems
 	if err != nil {
 		t.Fatal(err)
@@ -86,41 +96,56 @@ func startDaemon(t *testing.T, wrap func(pool) pool) *running {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	conf, err := config.Parse(filepath.Join(dir, "fleetdeck.toml"), []byte(oneArchitect))
-	if err != nil {
+	r := &running{t: t, dir: dir, log: &logged{}}
+	if r.conf, err = config.Parse(filepath.Join(dir, "fleetdeck.toml"), []byte(oneArchitect)); err != nil {
 		t.Fatal(err)
 	}
-	st, err := state.Open(filepath.Join(dir, "state"))
-	if err != nil {
+	if r.state, err = state.Open(filepath.Join(dir, "state")); err != nil {
 		t.Fatal(err)
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	real := slots.New([]fleet.Slot{{Name: "architect-1", Role: "architect", Profile: "worker"}}, process.Now)
-	log, ready, ended := &logged{}, make(chan struct{}), make(chan error, 1)
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	go func() {
-		ended <- run(ctx, Options{State: st, Config: conf, Launcher: embedded.New(exe), Version: "test", Exe: exe,
-			Now: process.Now, Log: log.printf, Ready: func() { close(ready) }}, wrap(real))
-	}()
-	select {
-	case <-ready:
-	case err := <-ended:
-		t.Fatalf("the daemon ended: %v", err)
-	}
-	r := &running{t: t, dir: dir, client: client.New(st.Socket, ""), conf: conf, log: log}
+	r.client = client.New(r.state.Socket, "")
 	t.Cleanup(func() {
-		if err := r.client.Shutdown(context.WithoutCancel(t.Context()), true); err != nil {
-			t.Errorf("shut down: %v", err)
+		if r.ended != nil {
+			r.down(true)
 		}
-		if err := <-ended; err != nil {
-			t.Errorf("the daemon ended: %v", err)
-		}
-		stop()
 	})
 	return r
+}
+
+// up runs the daemon with a new pool that is wrapped, and its options changed.
+func (r *running) up(wrap func(pool) pool, change ...func(*Options)) {
+	r.t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ready := make(chan struct{})
+	opts := Options{State: r.state, Config: r.conf, Launcher: embedded.New(exe), Version: "test", Exe: exe,
+		Now: process.Now, Log: r.log.printf, Ready: func() { close(ready) }}
+	for _, c := range change {
+		c(&opts)
+	}
+	real := slots.New([]fleet.Slot{{Name: "architect-1", Role: "architect", Profile: "worker"}}, opts.Now)
+	ended := make(chan error, 1)
+	go func() { ended <- run(context.WithoutCancel(r.t.Context()), opts, wrap(real)) }()
+	select {
+	case <-ready:
+		r.ended = ended
+	case err := <-ended:
+		r.t.Fatalf("the daemon ended: %v", err)
+	}
+}
+
+// down ends the daemon, with its members or without.
+func (r *running) down(members bool) {
+	r.t.Helper()
+	if err := r.client.Shutdown(context.WithoutCancel(r.t.Context()), members); err != nil {
+		r.t.Errorf("shut down: %v", err)
+	}
+	if err := <-r.ended; err != nil {
+		r.t.Errorf("the daemon ended: %v", err)
+	}
+	r.ended = nil
 }
 
 // dispatch sends an architect into a new tree and waits until it is listed.

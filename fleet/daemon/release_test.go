@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +22,6 @@ type hooked struct {
 	launch.Launcher
 	start   func(launch.Spec) error
 	confirm func(context.Context, launch.Terminal) error
-	stop    func()
 }
 
 func (h *hooked) Start(ctx context.Context, spec launch.Spec) (launch.Terminal, error) {
@@ -53,13 +54,6 @@ func (t *hookedTerminal) Confirm(ctx context.Context) error {
 		return t.hooks.confirm(ctx, t.Terminal)
 	}
 	return t.Terminal.Confirm(ctx)
-}
-
-func (t *hookedTerminal) Stop(ctx context.Context, patience time.Duration) error {
-	if t.hooks.stop != nil {
-		t.hooks.stop()
-	}
-	return t.Terminal.Stop(ctx, patience)
 }
 
 // through puts h around the daemon's launcher.
@@ -109,6 +103,16 @@ func (r *running) breakRegistry() (mend func()) {
 	}
 }
 
+// mendOnceLogged calls mend when the daemon first logs a message that begins so: it has met the fault, and tries again.
+func (r *running) mendOnceLogged(prefix string, mend func()) {
+	var once sync.Once
+	r.log.on(func(msg string) {
+		if strings.HasPrefix(msg, prefix) {
+			once.Do(mend)
+		}
+	})
+}
+
 // holdLock holds the admission lock until release is called.
 func (r *running) holdLock() (release func()) {
 	file, err := lockfile.Open(filepath.Join(r.state.Path, "reservations.json"))
@@ -156,16 +160,9 @@ func TestEveryWayInWhichALaunchFailsGivesItsSlotAndTreeBack(t *testing.T) {
 			}
 		}},
 		{"the listing cannot be recorded", func(r *running, h *hooked) {
-			var mend func()
 			h.confirm = func(ctx context.Context, term launch.Terminal) error {
-				mend = r.breakRegistry()
+				r.mendOnceLogged("launch ", r.breakRegistry())
 				return term.Confirm(ctx)
-			}
-			h.stop = func() {
-				if mend != nil {
-					mend()
-					mend = nil
-				}
 			}
 		}},
 	} {
@@ -194,6 +191,17 @@ func TestALaunchThatCannotBeRecordedHoldsNoSlot(t *testing.T) {
 	if _, err := r.dispatch("two"); err != nil {
 		t.Errorf("dispatch once the registry can be written: %v", err)
 	}
+}
+
+func TestAnEndThatCannotBeRecordedYetGivesTheSlotBackInTheEnd(t *testing.T) {
+	r := startDaemon(t, same)
+	out, err := r.dispatch("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.mendOnceLogged("member ", r.breakRegistry())
+	r.endAgent(out.Member)
+	r.wantNothingHeld()
 }
 
 // A stop that meets a launch after the terminal's deadline is off, and before it is listed, ends a member.

@@ -51,16 +51,27 @@ type running struct {
 	ended  chan error
 }
 
-// logged keeps what the daemon logs.
+// logged keeps what the daemon logs, and tells it to whoever listens.
 type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+	mu     sync.Mutex
+	text   bytes.Buffer
+	listen func(msg string)
+}
+
+func (l *logged) on(listen func(msg string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listen = listen
 }
 
 func (l *logged) printf(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fmt.Fprintf(&l.text, format+"\n", args...)
+	msg := fmt.Sprintf(format, args...)
+	fmt.Fprintln(&l.text, msg)
+	if l.listen != nil {
+		l.listen(msg)
+	}
 }
 
 func (l *logged) String() string {

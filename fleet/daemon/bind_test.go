@@ -55,32 +55,26 @@ func TestAMemberWhoseSlotCannotBeBoundIsADev(t *testing.T) {
 	if who.Role != fleet.RoleDev || who.Slot != "" || !who.CharterMismatch || len(who.May) != 0 || who.CharterSHA256 != m.CharterSHA256 {
 		t.Errorf("whoami = %+v, want a dev that may do nothing, with a mismatch", who)
 	}
-	var warned []fleet.Event
-	if err := r.client.Events(t.Context(), 0, false, func(e fleet.Event) {
-		if e.Kind == "charter_mismatch" {
-			warned = append(warned, e)
-		}
-	}); err != nil {
-		t.Fatal(err)
+	// It holds no slot, so the place is free for another: but not before its record says so.
+	r.wantNothingHeld()
+	if s := string(<-onRecord); !strings.Contains(s, out.Member) || strings.Contains(s, `"slot"`) {
+		t.Errorf("the slot was given back while the registry was %s", s)
 	}
+	var warned []fleet.Event
+	r.await("the warning is told", func() bool {
+		warned = nil
+		err := r.client.Events(t.Context(), 0, false, func(e fleet.Event) {
+			if e.Kind == "charter_mismatch" {
+				warned = append(warned, e)
+			}
+		})
+		return err == nil && len(warned) > 0
+	})
 	if len(warned) != 1 || warned[0].Level != "alarm" || !strings.Contains(warned[0].Message, "WARN") || !strings.Contains(warned[0].Message, m.Terminal) {
 		t.Errorf("events %v, want one alarm that warns and names terminal %s", warned, m.Terminal)
 	}
 	if !strings.Contains(r.log.String(), m.Terminal) {
 		t.Errorf("the log does not name %s:\n%s", m.Terminal, r.log)
-	}
-	// It holds no slot, so the place is free for another: but not before its record says so.
-	select {
-	case data := <-onRecord:
-		if s := string(data); !strings.Contains(s, out.Member) || strings.Contains(s, `"slot"`) {
-			t.Errorf("the slot was given back while the registry was %s", s)
-		}
-	default:
-		t.Error("the slot was not given back")
-	}
-	list, err := r.client.Slots(t.Context())
-	if err != nil || len(list) != 1 || list[0].State != fleet.SlotFree {
-		t.Errorf("slots %v, %v, want one that is free", list, err)
 	}
 }
 

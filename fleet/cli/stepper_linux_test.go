@@ -37,7 +37,7 @@ var stepCalls = map[uint64]string{
 	unix.SYS_CLOSE: "close", unix.SYS_PIDFD_SEND_SIGNAL: "kill",
 }
 
-// follow begins to follow pid, which must be a child of this process, from now on.
+// follow begins to follow pid, which must be a child of this process, from now on. Is it stopped, then it goes on.
 func follow(pid, at int) (*stepper, error) {
 	s := &stepper{pid: pid, at: at, steps: make(chan string, 1<<16), done: make(chan error, 1)}
 	began := make(chan error)
@@ -129,7 +129,7 @@ func (s *stepper) run() error {
 		case !ws.Stopped():
 			continue // the end of a thread
 		}
-		deliver := 0
+		goOn, deliver := unix.PTRACE_SYSCALL, 0
 		switch sig := ws.StopSignal(); {
 		case sig == syscall.SIGTRAP|0x80: // before a call, or after it
 			if s.quit.Load() {
@@ -144,11 +144,14 @@ func (s *stepper) run() error {
 			if n == s.at {
 				return syscall.Kill(s.pid, syscall.SIGKILL)
 			}
+		case ws>>16 == unix.PTRACE_EVENT_STOP && sig == syscall.SIGSTOP: // it was stopped before it was followed
+			goOn = unix.PTRACE_LISTEN
+			syscall.Kill(s.pid, syscall.SIGCONT)
 		case ws>>16 != 0: // a thread that begins, or that was interrupted
 		default:
 			deliver = int(sig)
 		}
-		if err := ptrace(unix.PTRACE_SYSCALL, tid, 0, uintptr(deliver)); err != nil && err != unix.ESRCH {
+		if err := ptrace(goOn, tid, 0, uintptr(deliver)); err != nil && err != unix.ESRCH {
 			return fmt.Errorf("go on with thread %d: %w", tid, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -237,6 +238,56 @@ func TestAStopThatMeetsAConfirmedLaunchEndsIt(t *testing.T) {
 		t.Errorf("roster %+v, %v, want one member that ended", roster, err)
 	}
 	r.wantNothingHeld()
+}
+
+func TestAMemberThatIsGoneWithoutAnExitGivesItsSlotBack(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		lost    bool // its directory is taken away
+		restart bool // while no daemon runs
+	}{
+		{"its terminal is killed", false, false},
+		{"its terminal is killed, and no daemon runs", false, true},
+		{"its directory is taken away, and then it ends", true, false},
+		{"its directory is taken away and it ends, and no daemon runs", true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := startDaemon(t, same)
+			out, err := r.dispatch("one")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.wantNoEntry()
+			term, err := r.terminal(out.Member)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, err := term.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.restart {
+				r.down(false)
+			}
+			ends := status.Holder
+			if tt.lost {
+				if err := os.RemoveAll(filepath.Join(r.state.Path, "members", out.Member)); err != nil {
+					t.Fatal(err)
+				}
+				ends = status.Agent // its holder ends with it
+			}
+			if err := process.Signal(ends, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if tt.restart {
+				r.up(same)
+			}
+			r.wantNothingHeld()
+			if process.Alive(status.Agent) {
+				t.Error("the slot is free while the agent lives")
+			}
+		})
+	}
 }
 
 // Its record may be so old that it is forgotten as it ends.

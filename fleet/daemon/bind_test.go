@@ -1,174 +1,40 @@
 package daemon
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"fleetdeck/fleet"
-	"fleetdeck/fleet/api"
-	"fleetdeck/fleet/book"
-	"fleetdeck/fleet/client"
 	"fleetdeck/fleet/config"
-	"fleetdeck/fleet/dispatch"
-	"fleetdeck/fleet/launch/embedded"
-	"fleetdeck/fleet/launch/process"
-	"fleetdeck/fleet/slots"
-	"fleetdeck/fleet/state"
 )
 
-// TestMain lets the test binary be the processes that an agent's start is made of.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == "holder" {
-		os.Exit(embedded.HolderMain(os.Args[3]))
-	}
-	if len(os.Args) > 1 && os.Args[1] == "agent-exec" {
-		os.Exit(embedded.GateMain(os.Args[2:]))
-	}
-	os.Exit(m.Run())
+// unbindable is a pool in which nothing can be bound. It tells when a slot is given back.
+type unbindable struct {
+	pool
+	released func()
 }
-
-const patience = 30 * time.Second
-
-// running is a daemon in this process: its socket, its agents and its files are real.
-type running struct {
-	t      *testing.T
-	dir    string
-	client *client.Client
-	conf   *config.Config
-	log    *logged
-}
-
-// logged keeps what the daemon logs.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) printf(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	fmt.Fprintf(&l.text, format+"\n", args...)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-const oneArchitect = `
-grace = "20s"
-[profiles.worker]
-command = ["sh", "-c", "exec sleep 600"]
-[[slots]]
-name = "architect-1"
-role = "architect"
-profile = "worker"
-`
-
-// startDaemon runs a daemon whose pool is what wrap makes of the real one.
-func startDaemon(t *testing.T, wrap func(pool) pool) *running {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "fdd") // t.TempDir's paths are too long for sockets on some systems
-	if err != nil {
-		t.Fatal(err)
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	conf, err := config.Parse(filepath.Join(dir, "fleetdeck.toml"), []byte(oneArchitect))
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := state.Open(filepath.Join(dir, "state"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	real := slots.New([]fleet.Slot{{Name: "architect-1", Role: "architect", Profile: "worker"}}, process.Now)
-	log, ready, ended := &logged{}, make(chan struct{}), make(chan error, 1)
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	go func() {
-		ended <- run(ctx, Options{State: st, Config: conf, Launcher: embedded.New(exe), Version: "test", Exe: exe,
-			Now: process.Now, Log: log.printf, Ready: func() { close(ready) }}, wrap(real))
-	}()
-	select {
-	case <-ready:
-	case err := <-ended:
-		t.Fatalf("the daemon ended: %v", err)
-	}
-	r := &running{t: t, dir: dir, client: client.New(st.Socket, ""), conf: conf, log: log}
-	t.Cleanup(func() {
-		if err := r.client.Shutdown(context.WithoutCancel(t.Context()), true); err != nil {
-			t.Errorf("shut down: %v", err)
-		}
-		if err := <-ended; err != nil {
-			t.Errorf("the daemon ended: %v", err)
-		}
-		stop()
-	})
-	return r
-}
-
-// dispatch sends an architect into a new tree and waits until it is listed.
-func (r *running) dispatch(name string) (fleet.Outcome, error) {
-	r.t.Helper()
-	tree := filepath.Join(r.dir, name)
-	if out, err := exec.Command("git", "init", "--quiet", tree).CombinedOutput(); err != nil {
-		r.t.Fatalf("git init: %v: %s", err, out)
-	}
-	ledger, err := book.Open(filepath.Join(r.dir, "state"), process.Now)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	d := &dispatch.Dispatcher{Ledger: ledger, Daemon: r.client, LockWait: r.conf.LockWait, Grace: r.conf.Grace, Now: process.Now}
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
-	defer cancel()
-	out, err := d.Dispatch(ctx, fleet.Order{Tree: tree, Role: "architect", Profile: "worker"})
-	if err == nil {
-		out, err = d.Wait(ctx, out)
-	}
-	return out, err
-}
-
-// as asks the daemon who a member is, with the token from its spec.
-func (r *running) as(id string) api.Identity {
-	r.t.Helper()
-	spec, err := os.ReadFile(filepath.Join(r.dir, "state", "members", id, "spec.json"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(spec), "FLEETDECK_TOKEN=")
-	token, _, _ := strings.Cut(rest, `"`)
-	who, err := client.New(r.client.Socket(), token).Whoami(r.t.Context())
-	if err != nil {
-		r.t.Fatalf("whoami: %v", err)
-	}
-	return who
-}
-
-// unbindable is a pool in which nothing can be bound.
-type unbindable struct{ pool }
 
 var errBind = errors.New("no binding today")
 
 func (unbindable) Bind(string) error { return errBind }
 
+func (u unbindable) Release(reservation string) {
+	u.released()
+	u.pool.Release(reservation)
+}
+
 func TestAMemberWhoseSlotCannotBeBoundIsADev(t *testing.T) {
-	r := startDaemon(t, func(p pool) pool { return unbindable{p} })
+	r := newDaemon(t)
+	onRecord := make(chan []byte, 10)
+	r.up(func(p pool) pool {
+		return unbindable{p, func() {
+			data, _ := os.ReadFile(filepath.Join(r.state.Path, "registry.json"))
+			onRecord <- data
+		}}
+	})
 	out, err := r.dispatch("one")
 	if err != nil {
 		t.Fatal(err)
@@ -189,24 +55,26 @@ func TestAMemberWhoseSlotCannotBeBoundIsADev(t *testing.T) {
 	if who.Role != fleet.RoleDev || who.Slot != "" || !who.CharterMismatch || len(who.May) != 0 || who.CharterSHA256 != m.CharterSHA256 {
 		t.Errorf("whoami = %+v, want a dev that may do nothing, with a mismatch", who)
 	}
-	var warned []fleet.Event
-	if err := r.client.Events(t.Context(), 0, false, func(e fleet.Event) {
-		if e.Kind == "charter_mismatch" {
-			warned = append(warned, e)
-		}
-	}); err != nil {
-		t.Fatal(err)
+	// It holds no slot, so the place is free for another: but not before its record says so.
+	r.wantNothingHeld()
+	if s := string(<-onRecord); !strings.Contains(s, out.Member) || strings.Contains(s, `"slot"`) {
+		t.Errorf("the slot was given back while the registry was %s", s)
 	}
+	var warned []fleet.Event
+	r.await("the warning is told", func() bool {
+		warned = nil
+		err := r.client.Events(t.Context(), 0, false, func(e fleet.Event) {
+			if e.Kind == "charter_mismatch" {
+				warned = append(warned, e)
+			}
+		})
+		return err == nil && len(warned) > 0
+	})
 	if len(warned) != 1 || warned[0].Level != "alarm" || !strings.Contains(warned[0].Message, "WARN") || !strings.Contains(warned[0].Message, m.Terminal) {
 		t.Errorf("events %v, want one alarm that warns and names terminal %s", warned, m.Terminal)
 	}
 	if !strings.Contains(r.log.String(), m.Terminal) {
 		t.Errorf("the log does not name %s:\n%s", m.Terminal, r.log)
-	}
-	// It holds no slot, so the place is free for another.
-	list, err := r.client.Slots(t.Context())
-	if err != nil || len(list) != 1 || list[0].State != fleet.SlotFree {
-		t.Errorf("slots %v, %v, want one that is free", list, err)
 	}
 }
 

@@ -131,8 +131,10 @@ func (d *Daemon) restore() error {
 	view := d.reg.view()
 	adopted := 0
 	for _, rec := range view.records {
+		if !rec.launching() && rec.Deadline.Remaining(d.Now()) > 0 {
+			d.settle(*rec) // the earlier daemon may not have come to that
+		}
 		if rec.over() {
-			d.settleIfPending(*rec)
 			continue
 		}
 		adopted++

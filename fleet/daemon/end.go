@@ -44,7 +44,7 @@ func (t *tender) fail(term launch.Terminal, why error) {
 	t.d.pool.Release(rec.Reservation)
 	t.d.screens.forget(rec.ID)
 	t.d.events.add("warn", "launch_failed", rec.Tree, rec.ID, "%s on %s: %v", rec.Role, rec.Profile, reason)
-	t.d.settle(t.record())
+	t.d.settle(rec)
 	if term == nil {
 		os.RemoveAll(t.d.dirOf(rec.ID))
 	}
@@ -70,6 +70,7 @@ func (t *tender) end(term launch.Terminal) bool {
 
 // exited records the end of a member. Without an exit the terminal was killed, and nobody knows the code.
 func (t *tender) exited(exit *launch.Exit) {
+	rec := t.record() // one that ended long ago is forgotten as soon as its end is on record
 	for {
 		err := t.d.reg.update(t.id, func(r *record) error {
 			r.Step, r.State, r.StateSource, r.EndedAt = stepExited, fleet.StateExited, "process", t.d.Now().Wall.UTC()
@@ -87,7 +88,6 @@ func (t *tender) exited(exit *launch.Exit) {
 			return
 		}
 	}
-	rec := t.record()
 	t.d.pool.Release(rec.Reservation)
 	t.d.screens.forget(rec.ID)
 	switch {
@@ -102,7 +102,6 @@ func (t *tender) exited(exit *launch.Exit) {
 		}
 		t.d.events.add(level, "exited", rec.Tree, rec.ID, "the agent exited with code %d", exit.Code)
 	}
-	t.d.settleIfPending(rec)
 }
 
 // logTail is the end of what the agent printed, for people.

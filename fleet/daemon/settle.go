@@ -29,13 +29,6 @@ func (d *Daemon) settle(rec record) {
 	})
 }
 
-// settleIfPending settles what an earlier daemon may have left unsettled.
-func (d *Daemon) settleIfPending(rec record) {
-	if rec.Deadline.Remaining(d.Now()) > 0 {
-		d.settle(rec)
-	}
-}
-
 // reports wakes the tender of a launch that waits for its agent's first report.
 type reports struct {
 	mu      sync.Mutex // guards waiting

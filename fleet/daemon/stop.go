@@ -46,7 +46,9 @@ func (d *Daemon) stop(ctx context.Context, rec record) error {
 	defer cancel()
 	if rec.launching() {
 		t.stop(errStopped)
-	} else {
+		rec, _ = d.reg.get(rec.ID) // it may have been listed before that, with nobody to look for a stop any more
+	}
+	if rec.Step == stepListed {
 		term, err := d.Launcher.Find(ctx, rec.ID, d.dirOf(rec.ID))
 		if err == nil {
 			err = term.Stop(ctx, stopPatience)

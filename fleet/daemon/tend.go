@@ -285,19 +285,17 @@ func (t *tender) ready(ready config.Ready, status launch.Status, text []byte) (b
 // list makes the launch a member: durable first, visible with it, its reservation dropped after.
 func (t *tender) list(status launch.Status) error {
 	rec := t.record()
-	role, slot, mismatch := rec.Role, rec.Slot, false
+	role, slot := rec.Role, rec.Slot
+	var unbound error
 	if slot != "" {
-		if err := t.d.pool.Bind(rec.Reservation); err != nil {
+		if unbound = t.d.pool.Bind(rec.Reservation); unbound != nil {
 			// It should be impossible: the slot was reserved before the launch. It is recorded for what it is.
-			role, slot, mismatch = fleet.RoleDev, "", true
-			t.d.pool.Release(rec.Reservation)
-			t.d.alarm("charter_mismatch", rec, "WARN: slot %s could not be bound for terminal %s, which runs on the charter of %s: it is listed as dev: %v",
-				rec.Slot, rec.terminal(), rec.Role, err)
+			role, slot = fleet.RoleDev, ""
 		}
 	}
 	err := t.step(func(r *record) error {
 		r.Step, r.ListedAt = stepListed, t.d.Now().Wall.UTC()
-		r.Role, r.Slot, r.CharterMismatch = role, slot, mismatch
+		r.Role, r.Slot, r.CharterMismatch = role, slot, unbound != nil
 		r.Agent, r.CharterSHA256 = status.Agent, status.Receipt
 		if r.State == "" {
 			r.State, r.StateSource = fleet.StateUnknown, "launch"
@@ -306,6 +304,12 @@ func (t *tender) list(status launch.Status) error {
 	})
 	if err != nil {
 		return err
+	}
+	if unbound != nil {
+		// Free only now that no record names it: two records of one slot would keep the next daemon from starting.
+		t.d.pool.Release(rec.Reservation)
+		t.d.alarm("charter_mismatch", rec, "WARN: slot %s could not be bound for terminal %s, which runs on the charter of %s: it is listed as dev: %v",
+			rec.Slot, rec.terminal(), rec.Role, unbound)
 	}
 	t.d.events.add("info", "listed", rec.Tree, rec.ID, "%s on %s is listed", role, rec.Profile)
 	t.d.settle(t.record())

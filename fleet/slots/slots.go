@@ -29,11 +29,13 @@ type Pool struct {
 
 	mu    sync.Mutex // guards slots
 	slots []fleet.Slot
+	// configured is how many of them are: the others, restored for a member, go when they are released.
+	configured int
 }
 
 // New makes a pool of free slots. Only name, role and profile of each are taken.
 func New(configured []fleet.Slot, now func() fleet.Instant) *Pool {
-	p := &Pool{now: now}
+	p := &Pool{now: now, configured: len(configured)}
 	for _, s := range configured {
 		p.slots = append(p.slots, fleet.Slot{Name: s.Name, Role: s.Role, Profile: s.Profile, State: fleet.SlotFree})
 	}
@@ -89,11 +91,11 @@ func (p *Pool) Reserve(req Request) (fleet.Slot, error) {
 func (p *Pool) Bind(id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.find(id)
-	if s == nil {
+	i := p.find(id)
+	if i < 0 {
 		return fmt.Errorf("bind %s: %w", id, ErrNotReserved)
 	}
-	if s.State != fleet.SlotBound {
+	if s := &p.slots[i]; s.State != fleet.SlotBound {
 		s.State, s.Since = fleet.SlotBound, p.now().Wall.UTC()
 	}
 	return nil
@@ -103,7 +105,11 @@ func (p *Pool) Bind(id string) error {
 func (p *Pool) Release(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.find(id); s != nil {
+	switch i := p.find(id); {
+	case i >= p.configured:
+		p.slots = slices.Delete(p.slots, i, i+1)
+	case i >= 0:
+		s := &p.slots[i]
 		*s = fleet.Slot{Name: s.Name, Role: s.Role, Profile: s.Profile, State: fleet.SlotFree}
 	}
 }
@@ -133,12 +139,7 @@ func (p *Pool) List() []fleet.Slot {
 	return slices.Clone(p.slots)
 }
 
-// find finds the slot held under id. p.mu is held.
-func (p *Pool) find(id string) *fleet.Slot {
-	for i := range p.slots {
-		if s := &p.slots[i]; s.State != fleet.SlotFree && s.Reservation == id {
-			return s
-		}
-	}
-	return nil
+// find is the index of the slot held under id, or -1. p.mu is held.
+func (p *Pool) find(id string) int {
+	return slices.IndexFunc(p.slots, func(s fleet.Slot) bool { return s.State != fleet.SlotFree && s.Reservation == id })
 }

@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if fault, ok := os.LookupEnv(consoleEnv); ok {
 		os.Exit(consoleMain(fault))
 	}
+	if kind, ok := os.LookupEnv(loadEnv); ok {
+		os.Exit(loadMain(kind))
+	}
 	os.Exit(m.Run())
 }
 

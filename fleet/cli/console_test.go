@@ -36,11 +36,16 @@ type terminal struct {
 // open runs the program in a terminal of the given size.
 func (r *rig) open(cols, rows int, args ...string) *terminal {
 	r.t.Helper()
-	t := &terminal{r: r, ends: make(chan struct{}), screen: screen.New(cols, rows)}
 	if len(args) == 0 {
 		args = []string{"--no-color"}
 	}
-	t.cmd = r.command(args...)
+	return r.in(cols, rows, r.command(args...))
+}
+
+// in runs a command in a terminal of the given size.
+func (r *rig) in(cols, rows int, cmd *exec.Cmd) *terminal {
+	r.t.Helper()
+	t := &terminal{r: r, cmd: cmd, ends: make(chan struct{}), screen: screen.New(cols, rows)}
 	t.cmd.Env = append(os.Environ(), "TERM=xterm-256color")
 	var err error
 	t.pty, err = pty.StartWithSize(t.cmd, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})

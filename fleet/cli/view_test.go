@@ -69,14 +69,14 @@ func (v *view) ends() string {
 	return v.text()
 }
 
-const asker = agents + `
+const withAsker = agents + `
 [profiles.asker]
 command = ["sh", "-c", "$FLEETDECK_EXE report waiting -m \"$(printf 'Which\\033]0;owned\\007 one?')\"; exec sleep 600"]
 ready = "report"
 `
 
 func TestThePlainViewTellsEachChangeInALineOfItsOwn(t *testing.T) {
-	r := newRig(t, asker)
+	r := newRig(t, withAsker)
 	v := r.view("--plain")
 	v.shows("daemon is down, start it with 'fleetdeck up'")
 	r.must(nil, "up")

@@ -69,7 +69,7 @@ func (r *rig) made(repo string) (made []string) {
 	return made
 }
 
-const short = `lock_wait = "200ms"
+const impatient = `lock_wait = "200ms"
 [profiles.worker]
 command = ["sh", "-c", "pwd >> DIR/starts; exec sleep 600"]
 [profiles.missing]
@@ -80,7 +80,7 @@ ready = "pattern:never"
 `
 
 func TestDispatchIntoANewWorktree(t *testing.T) {
-	r := newRig(t, short+"[worktrees]\ndir = \"wt\"\n")
+	r := newRig(t, impatient+"[worktrees]\ndir = \"wt\"\n")
 	r.must(nil, "up")
 	repo := r.committed("api")
 	held, _ := r.dispatch(repo, "--profile", "worker", "--wait")
@@ -113,7 +113,7 @@ func TestDispatchIntoANewWorktree(t *testing.T) {
 }
 
 func TestRefusedDispatchLeavesNoWorktree(t *testing.T) {
-	r := newRig(t, short)
+	r := newRig(t, impatient)
 	r.must(nil, "up")
 	for _, tt := range []struct {
 		name    string
@@ -172,7 +172,7 @@ func TestRefusedDispatchLeavesNoWorktree(t *testing.T) {
 }
 
 func TestWrongCallOfNewWorktreeMakesNothing(t *testing.T) {
-	r := newRig(t, short)
+	r := newRig(t, impatient)
 	r.must(nil, "up")
 	repo := r.committed("api")
 	for _, args := range [][]string{
@@ -189,7 +189,7 @@ func TestWrongCallOfNewWorktreeMakesNothing(t *testing.T) {
 }
 
 func TestWorktreeOfAnUnknownOutcomeStays(t *testing.T) {
-	r := newRig(t, strings.Replace(short, "lock_wait", "grace = \"2s\"\nlock_wait", 1))
+	r := newRig(t, strings.Replace(impatient, "lock_wait", "grace = \"2s\"\nlock_wait", 1))
 	r.must(nil, "up")
 	repo := r.committed("api")
 	proxy := r.intercept()
@@ -204,7 +204,7 @@ func TestWorktreeOfAnUnknownOutcomeStays(t *testing.T) {
 }
 
 func TestWorktreeWhoseAgentDiedStaysAndThatIsSaid(t *testing.T) {
-	r := newRig(t, short)
+	r := newRig(t, impatient)
 	r.must(nil, "up")
 	repo := r.committed("api")
 	out, code := r.dispatch(repo, "--new-worktree", "x", "--profile", "dies", "--wait")
@@ -227,7 +227,7 @@ func TestNewWorktreeThatMayNotBeVacantStays(t *testing.T) {
 		{"the daemon is gone, and with it who could say", "down", 6, fleet.CodeDaemonUnreachable, fleet.Free},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, short)
+			r := newRig(t, impatient)
 			r.must(nil, "up")
 			repo := r.committed("api")
 			exe, err := os.Executable()
@@ -252,7 +252,7 @@ func TestNewWorktreeThatMayNotBeVacantStays(t *testing.T) {
 }
 
 func TestOfManyDispatchesForOneBranchOneIsAccepted(t *testing.T) {
-	r := newRig(t, strings.Replace(short, "200ms", "20s", 1))
+	r := newRig(t, strings.Replace(impatient, "200ms", "20s", 1))
 	r.must(nil, "up")
 	repo := r.committed("api")
 	const n = 8
@@ -284,7 +284,7 @@ func TestCrashBetweenWorktreeAndReservationLeavesAFreeTree(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("no /proc: the hook finds its dispatcher there")
 	}
-	r := newRig(t, short)
+	r := newRig(t, impatient)
 	r.must(nil, "up")
 	repo := r.committed("api")
 	r.hook(repo, `read -r _ _ _ parent _ < /proc/$PPID/stat; kill -9 $parent`)
@@ -308,7 +308,7 @@ func TestCrashBetweenWorktreeAndReservationLeavesAFreeTree(t *testing.T) {
 }
 
 func TestRefusalForAHeldTreeOffersTheOtherWays(t *testing.T) {
-	r := newRig(t, short)
+	r := newRig(t, impatient)
 	r.must(nil, "up")
 	repo := r.committed("api")
 	r.dispatch(repo, "--profile", "worker", "--wait")
@@ -319,7 +319,7 @@ func TestRefusalForAHeldTreeOffersTheOtherWays(t *testing.T) {
 }
 
 func TestAMemberThatMayNotSpawnMakesNoWorktree(t *testing.T) {
-	r := newRig(t, short)
+	r := newRig(t, impatient)
 	r.must(nil, "up")
 	repo := r.committed("api")
 	dev, _ := r.dispatch(repo, "--profile", "worker", "--wait")

@@ -85,6 +85,7 @@ func TestAReplayedIncidentIsTheOneThatHappened(t *testing.T) {
 		t.Fatal(err)
 	}
 	var replayed []fleet.Snapshot
+	screens, offers := 0, 0
 	for {
 		rec, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -97,16 +98,21 @@ func TestAReplayedIncidentIsTheOneThatHappened(t *testing.T) {
 		case rec.Snapshot != nil:
 			replayed = append(replayed, *rec.Snapshot)
 		case rec.Screen != nil:
+			screens++
 			if d := cmp.Diff(screen, *rec.Screen); d != "" || rec.Member != m.ID {
 				t.Errorf("screen of %s: %s", rec.Member, d)
 			}
 		case rec.Choices != nil:
+			offers++
 			if d := cmp.Diff(choices, *rec.Choices); d != "" {
 				t.Error(d)
 			}
 		}
 	}
 	r.Close()
+	if screens != 1 || offers != 1 {
+		t.Errorf("%d screens and %d times choices, want one of each", screens, offers)
+	}
 	if len(happened) < 3 {
 		t.Errorf("only %d snapshots", len(happened))
 	}

@@ -71,7 +71,9 @@ func newLoadFleet(kind string, now func() fleet.Instant) *loadFleet {
 		s.Members[i].StartedAt = at.Wall.Add(-time.Hour)
 	}
 	// Graces that outlast every measurement, each of its own length.
-	left := func(i int) fleet.Deadline { return fleet.DeadlineAfter(at, 59*time.Minute+time.Duration(i)*time.Second) }
+	left := func(i int) fleet.Deadline {
+		return fleet.DeadlineAfter(at, 59*time.Minute+time.Duration(i)*time.Second)
+	}
 	for i := range s.Reservations {
 		s.Reservations[i].Deadline = left(i)
 	}

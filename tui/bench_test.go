@@ -76,6 +76,50 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
+// BenchmarkStorm is a tenth of a second of a storm: from a snapshot with twenty changes to the frame that shows them, however
+// the list is ordered.
+func BenchmarkStorm(b *testing.B) {
+	for _, tt := range []struct {
+		name string
+		keys []string
+	}{
+		{"usual_order", nil}, {"sorted_by_now", []string{">", ">", ">", ">"}}, {"grouped_by_repository", []string{"b"}},
+		{"filtered", []string{"/", "9", "enter"}}, {"faults", []string{"f"}}, {"members", []string{"2"}},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			at := time.Duration(0)
+			f := newLoadFleet(storm, func() fleet.Instant { return instant(at) })
+			m := still(f.snap, 120, 40, Options{Home: home})
+			typed(m, tt.keys...)
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				at += 100 * time.Millisecond
+				s, err := f.Snapshot(b.Context(), 0)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+				m.View()
+			}
+		})
+	}
+}
+
+// BenchmarkOrder is from a key that orders or narrows 10,000 trees to the frame that shows them.
+func BenchmarkOrder(b *testing.B) {
+	for _, tt := range []struct{ name, key string }{{"sort", ">"}, {"reverse", "-"}, {"group", "b"}, {"faults", "f"}, {"last_row", "G"}} {
+		b.Run(tt.name, func(b *testing.B) {
+			m := still(crowd(10_000, 1000), 120, 40, Options{Home: home})
+			for b.Loop() {
+				m.Update(keyOf(tt.key))
+				m.View()
+			}
+		})
+	}
+}
+
 // BenchmarkCountdown is one tick with fifty graces on the screen.
 func BenchmarkCountdown(b *testing.B) {
 	m := still(crowd(60, 0), 200, 60, Options{Home: home})

@@ -13,8 +13,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// frameRate is how many frames a second are written at most. More cannot be read, and an idle renderer costs by it.
-const frameRate = 20
+// frameRate is how many frames a second are written at most.
+const frameRate = 30
 
 // Panic is a panic of the console, caught so that the terminal is whole when it is reported.
 type Panic struct {
@@ -36,7 +36,7 @@ func Run(ctx context.Context, f Fleet, opts Options) error {
 	defer fail(nil)
 	m := New(f, opts)
 	m.ctx = ctx
-	_, err := tea.NewProgram(&guard{m, fail}, tea.WithContext(ctx), tea.WithFPS(frameRate)).Run()
+	err := runProgram(&guard{inner: m, fail: fail}, tea.WithContext(ctx))
 	if cause := context.Cause(ctx); cause != nil {
 		if p := (*Panic)(nil); errors.As(cause, &p) {
 			return p
@@ -49,11 +49,21 @@ func Run(ctx context.Context, f Fleet, opts Options) error {
 	return nil
 }
 
+// runProgram runs the framework over a guarded model until that quits.
+func runProgram(g *guard, opts ...tea.ProgramOption) error {
+	p := tea.NewProgram(g, append(opts, tea.WithFPS(frameRate))...)
+	g.pulse.program = p
+	defer g.pulse.stop()
+	_, err := p.Run()
+	return err
+}
+
 // guard ends the program in good order where the model or one of its commands panics: through the context, so that the
 // framework puts the terminal back and the stack is printed on a whole one.
 type guard struct {
 	inner tea.Model
 	fail  context.CancelCauseFunc
+	pulse pulse
 }
 
 func (g *guard) catch() {
@@ -76,6 +86,7 @@ func (g *guard) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 
 func (g *guard) View() (v tea.View) {
 	defer g.catch()
+	g.pulse.beat()
 	return g.inner.View()
 }
 

@@ -241,7 +241,7 @@ func TestPanicOfAViewIsReportedWithItsStack(t *testing.T) {
 	m := New(newFake(example(instant(0))), Options{})
 	m.width, m.height = 100, 30
 	m.fleet = nil // nothing can be drawn without one
-	g := &guard{m, fail}
+	g := &guard{inner: m, fail: fail}
 	g.View()
 	p, ok := context.Cause(ctx).(*Panic)
 	if !ok || !strings.Contains(p.Error(), "model.go") {
@@ -251,7 +251,7 @@ func TestPanicOfAViewIsReportedWithItsStack(t *testing.T) {
 
 func TestGuardCoversTheCommandsOfABatch(t *testing.T) {
 	ctx, fail := context.WithCancelCause(t.Context())
-	g := &guard{nil, fail}
+	g := &guard{fail: fail}
 	boom := func() tea.Msg { panic("in a batch") }
 	calm := func() tea.Msg { return nil }
 	for _, c := range g.cover(tea.Batch(boom, calm))().(tea.BatchMsg) {

@@ -106,10 +106,11 @@ func (s Sources) snapshot(l look, trees []fleet.Tree, now fleet.Instant) fleet.S
 			snap.Trees = append(snap.Trees, fleet.TreeRow{Tree: t.Path, Occupancy: fleet.Free})
 			continue
 		}
-		snap.Trees = append(snap.Trees, treeRow(t, fleet.Occupancy(t, l.entries, l.roster, now), now))
+		entries, roster := busy.around(t)
+		snap.Trees = append(snap.Trees, treeRow(t, fleet.Occupancy(t, entries, roster, now), now))
 	}
 	for _, e := range l.entries {
-		verdict, droppable := fleet.Judge(e, l.roster, now)
+		verdict, droppable := fleet.Judge(e, busy.listed(e.ID), now)
 		snap.Reservations = append(snap.Reservations, fleet.ReservationRow{
 			Tree: e.Tree, ID: e.ID, Role: e.Role, Profile: e.Profile, Slot: e.Slot, ReservedAt: e.ReservedAt, ExpiresAt: e.ExpiresAt,
 			RemainingS: e.Remaining(now).Seconds(), Verdict: verdict, Dispatcher: e.Dispatcher, Deadline: e.Deadline(), Droppable: droppable,
@@ -133,36 +134,6 @@ func treeRow(t fleet.Tree, h fleet.Holding, now fleet.Instant) fleet.TreeRow {
 	}
 	return row
 }
-
-// index finds quickly whether anything at all concerns a tree.
-type index struct {
-	paths map[string]bool
-	files map[fleet.FileID]bool
-}
-
-func newIndex(l look) index {
-	x := index{map[string]bool{}, map[fleet.FileID]bool{}}
-	add := func(path string, file fleet.FileID) {
-		x.paths[path] = true
-		if file != "" {
-			x.files[file] = true
-		}
-	}
-	for _, e := range l.entries {
-		add(e.Tree, e.File)
-	}
-	for _, m := range l.roster.Members {
-		if m.Alive() {
-			add(m.Tree, m.File)
-		}
-	}
-	for _, la := range l.roster.Launches {
-		add(la.Tree, la.File)
-	}
-	return x
-}
-
-func (x index) has(t fleet.Tree) bool { return x.paths[t.Path] || t.File != "" && x.files[t.File] }
 
 // known gives every tree that is configured, found below a root, reserved or staffed, sorted by path.
 func (s Sources) known(l look) []fleet.Tree {

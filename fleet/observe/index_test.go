@@ -1,0 +1,62 @@
+package observe
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/launch/process"
+)
+
+// TestSnapshotSaysWhatOccupancySaysOfTheWholeLook holds the index, which spares most of the comparisons, against the rule.
+func TestSnapshotSaysWhatOccupancySaysOfTheWholeLook(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	now := process.Now()
+	// Few names of each kind, so that rows meet; a tree may be known by its path, by its file or by both.
+	name := func() fleet.Tree {
+		x := fleet.Tree{Path: fmt.Sprintf("/t%d", random.IntN(5))}
+		if random.IntN(3) > 0 {
+			x.File = fleet.FileID(fmt.Sprintf("1:%d", random.IntN(5)))
+		}
+		return x
+	}
+	id := func() string { return [...]string{"", "a", "b", "c", "d"}[random.IntN(5)] }
+	for range 5000 {
+		var l look
+		for range random.IntN(4) {
+			x := name()
+			expires := now.Wall.Add(time.Duration(random.IntN(3)-1) * time.Minute)
+			l.entries = append(l.entries, fleet.Entry{Tree: x.Path, Reservation: fleet.Reservation{ID: id(), File: x.File, ExpiresAt: expires}})
+		}
+		for i := range random.IntN(3) {
+			x := name()
+			l.roster.Launches = append(l.roster.Launches, fleet.Launch{ID: fmt.Sprint("l", i), Tree: x.Path, File: x.File, Reservation: id(), Deadline: fleet.DeadlineAfter(now, time.Minute)})
+		}
+		for i := range random.IntN(4) {
+			x := name()
+			state := [...]fleet.State{fleet.StateWorking, fleet.StateExited}[random.IntN(2)]
+			l.roster.Members = append(l.roster.Members, fleet.Member{ID: fmt.Sprint("m", i), Tree: x.Path, File: x.File, Reservation: id(), State: state})
+		}
+		var trees []fleet.Tree
+		var want fleet.Snapshot
+		for range 4 {
+			x := name()
+			trees = append(trees, x)
+			want.Trees = append(want.Trees, treeRow(x, fleet.Occupancy(x, l.entries, l.roster, now), now))
+		}
+		got := Sources{}.snapshot(l, trees, now)
+		if d := cmp.Diff(want.Trees, got.Trees); d != "" {
+			t.Fatalf("trees of %+v differ from the rule's (-rule +snapshot):\n%s", l, d)
+		}
+		for i, e := range l.entries {
+			verdict, droppable := fleet.Judge(e, l.roster, now)
+			if r := got.Reservations[i]; r.Verdict != verdict || r.Droppable != droppable {
+				t.Fatalf("%+v in %+v is %s, droppable %t, want %s, %t", e, l, r.Verdict, r.Droppable, verdict, droppable)
+			}
+		}
+	}
+}

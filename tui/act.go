@@ -20,6 +20,7 @@ import (
 // While it is under way its line says whether it waits for the admission lock, and for whom.
 type act struct {
 	id        uint64
+	command   uint64 // of the first act that the same command began: esc calls off all of them
 	label     string // "dispatch ~/src/api"
 	tree      string
 	since     fleet.Instant
@@ -49,6 +50,7 @@ type endedMsg struct {
 func (m *Model) start(label, tree string, run func(context.Context) end) tea.Cmd {
 	ctx, cancel := context.WithCancel(m.ctx)
 	a := &act{id: m.next(), label: label, tree: tree, since: m.now, cancel: cancel}
+	a.command = a.id
 	m.acts = append(m.acts, a)
 	do := func() tea.Msg {
 		defer cancel()
@@ -59,6 +61,22 @@ func (m *Model) start(label, tree string, run func(context.Context) end) tea.Cmd
 	}
 	m.shown = fleet.LockInfo{}
 	return tea.Batch(do, m.lookAtLock())
+}
+
+// callOff cancels what the latest command that can still be cancelled began, and reports whether there was one.
+func (m *Model) callOff() bool {
+	var command uint64
+	for _, a := range m.acts {
+		if !a.cancelled {
+			command = a.command
+		}
+	}
+	for _, a := range m.acts {
+		if a.command == command {
+			a.stop()
+		}
+	}
+	return command != 0
 }
 
 type lockMsg struct{ fleet.LockInfo }

@@ -99,8 +99,7 @@ func (m *Model) zoom() { m.zoomed = !m.zoomed }
 // back undoes the latest thing that can be undone.
 func (m *Model) back() tea.Cmd {
 	switch {
-	case len(m.acts) > 0:
-		m.acts[len(m.acts)-1].stop()
+	case m.callOff():
 	case m.zoomed:
 		m.zoomed = false
 	case m.list().unmark():

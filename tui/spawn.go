@@ -236,6 +236,7 @@ func (d *spawnDialog) send(m *Model) tea.Cmd {
 	}
 	m.last = choiceOf{o.Role, o.Profile}
 	var cmds []tea.Cmd
+	begun := len(m.acts)
 	for _, tree := range trees {
 		o.Tree = tree
 		m.lastIn[tree] = m.last
@@ -244,6 +245,9 @@ func (d *spawnDialog) send(m *Model) tea.Cmd {
 		} else {
 			cmds = append(cmds, m.dispatch(o))
 		}
+	}
+	for _, a := range m.acts[begun:] {
+		a.command = m.acts[begun].id
 	}
 	m.list().unmark()
 	return tea.Batch(cmds...)

@@ -186,7 +186,22 @@ func (f *consoleFleet) Dispatch(ctx context.Context, order fleet.Order) fleet.Ou
 
 func (f *consoleFleet) Restart(ctx context.Context, member string) fleet.Outcome {
 	return f.admit(ctx, "restart", fleet.Outcome{Member: member}, []string{"restart", member},
-		func() (fleet.Outcome, error) { return f.restart(ctx, f.dispatch, member) })
+		func() (fleet.Outcome, error) {
+			// Nobody is ended for an admission that still waits for its turn, and may be called off or give up.
+			if err := f.turn(ctx); err != nil {
+				return refusedOutcome(fleet.Outcome{Member: member}, err), err
+			}
+			return f.restart(ctx, f.dispatch, member)
+		})
+}
+
+// turn waits until the admission lock is free.
+func (f *consoleFleet) turn(ctx context.Context) error {
+	unlock, err := f.book.Lock(ctx, f.conf.LockWait)
+	if err != nil {
+		return err
+	}
+	return unlock()
 }
 
 // admit is an act that comes to an outcome; out is what is known of it beforehand.

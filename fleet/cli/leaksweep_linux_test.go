@@ -25,7 +25,7 @@ import (
 )
 
 // killPoints is how many places of each path the daemon is killed at.
-var killPoints = flag.Int("killpoints", 20, "at how many of a path's steps the daemon is killed; 0 means at each")
+var killPoints = flag.Int("killpoints", 15, "at how many of a path's steps the daemon is killed; 0 means at each")
 
 const leakSweepConfig = `
 grace = "90s"
@@ -230,7 +230,7 @@ type act func(s *leakSweep, ctx context.Context) (fleet.Outcome, error)
 
 // killAt lets the daemon be killed before the nth step of act, and starts another. It says before which step that was, and
 // what then was on record; it is empty where act had fewer steps.
-func (s *leakSweep) killAt(n int, do act) (out fleet.Outcome, err error, steps []string, stage string) {
+func (s *leakSweep) killAt(n int, do act) (out fleet.Outcome, steps []string, stage string, err error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 2*patience)
 	defer cancel()
@@ -285,7 +285,7 @@ func (s *leakSweep) killAt(n int, do act) (out fleet.Outcome, err error, steps [
 		s.up()
 	}
 	<-acted
-	return out, err, steps, stage
+	return out, steps, stage, err
 }
 
 func TestADaemonKilledBetweenAnyTwoStepsLeavesWhatIsTrue(t *testing.T) {
@@ -358,7 +358,7 @@ func TestADaemonKilledBetweenAnyTwoStepsLeavesWhatIsTrue(t *testing.T) {
 				if path.ready != nil {
 					member = path.ready(s)
 				}
-				out, err, steps, stage := s.killAt(n, path.do(member))
+				out, steps, stage, err := s.killAt(n, path.do(member))
 				began := s.starts()[before:]
 				switch refusal := fleet.RefusalOf(err); {
 				case len(began) > 1:
@@ -387,12 +387,10 @@ func TestADaemonKilledBetweenAnyTwoStepsLeavesWhatIsTrue(t *testing.T) {
 			}
 			seen, kills := map[string]int{}, 0
 			var log strings.Builder
-			for n := 1; n <= 2*len(all); n += stride { // how many there are differs from time to time
+			for n, short := 1, 0; short < 5; n += stride {
 				steps, stage := round(n)
-				if len(steps) < n { // it had fewer steps this time
-					if n > len(all) || t.Failed() {
-						break
-					}
+				if len(steps) < n {
+					short++ // it had fewer steps this time; how many differs a little
 					continue
 				}
 				kills++

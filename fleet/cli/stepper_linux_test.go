@@ -92,27 +92,30 @@ func (s *stepper) seize() error {
 			if err != nil || seized[tid] {
 				continue
 			}
-			seized[tid], grown = true, true
-			switch err := ptrace(unix.PTRACE_SEIZE, tid, 0, seizeOptions); err {
-			case nil, unix.ESRCH: // it has just ended
-			case unix.EPERM:
-				if traced(s.pid, tid) {
-					continue // its starter had been seized
-				}
-				return fmt.Errorf("trace thread %d of %d: %w", tid, s.pid, err)
+			grown = true
+			err = ptrace(unix.PTRACE_SEIZE, tid, 0, seizeOptions)
+			switch by := tracer(s.pid, tid); {
+			case err == nil:
+				ptrace(unix.PTRACE_INTERRUPT, tid, 0, 0)
+			case err == unix.ESRCH: // it has just ended
+			case err == unix.EPERM && by == unix.Gettid(): // its starter had been seized
+			case err == unix.EPERM && by != 0:
+				continue // the tracer before this one is just letting go
 			default:
 				return fmt.Errorf("trace thread %d of %d: %w", tid, s.pid, err)
 			}
-			ptrace(unix.PTRACE_INTERRUPT, tid, 0, 0)
+			seized[tid] = true
 		}
 	}
 	return nil
 }
 
-// traced reports whether the thread is traced already.
-func traced(pid, tid int) bool {
+// tracer is the thread that traces tid, or zero.
+func tracer(pid, tid int) (by int) {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
-	return !strings.Contains(string(data), "TracerPid:\t0\n")
+	_, rest, _ := strings.Cut(string(data), "TracerPid:")
+	fmt.Sscan(rest, &by)
+	return by
 }
 
 func (s *stepper) run() error {
@@ -183,8 +186,8 @@ func (s *stepper) step(tid int) (string, error) {
 	switch name {
 	case "write", "fsync", "chmod", "flock", "close":
 		file, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", s.pid, info.args[0]))
-		if strings.HasPrefix(file, "anon_inode:[event") {
-			return "", nil // the runtime wakes a thread
+		if strings.HasPrefix(file, "anon_inode:[event") || strings.HasPrefix(file, "socket:") {
+			return "", nil // the runtime wakes a thread; how often somebody asks differs from time to time
 		}
 		return name + " " + short(file), nil
 	case "open":
@@ -224,9 +227,8 @@ func short(path string) string {
 		}
 		return base
 	}
-	if strings.HasPrefix(path, "socket:") || strings.HasPrefix(path, "pipe:") {
-		kind, _, _ := strings.Cut(path, ":")
-		return kind
+	if strings.HasPrefix(path, "pipe:") {
+		return "pipe"
 	}
 	return filepath.Base(path)
 }

@@ -128,12 +128,10 @@ func (d *Daemon) restore() error {
 	if err := d.takeInOrphans(); err != nil {
 		return err
 	}
+	d.settleLeft()
 	view := d.reg.view()
 	adopted := 0
 	for _, rec := range view.records {
-		if !rec.launching() && rec.Deadline.Remaining(d.Now()) > 0 {
-			d.settle(*rec) // the earlier daemon may not have come to that
-		}
 		if rec.over() {
 			continue
 		}

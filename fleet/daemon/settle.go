@@ -29,6 +29,20 @@ func (d *Daemon) settle(rec record) {
 	})
 }
 
+// settleLeft settles what an earlier daemon left: the entries whose worker is listed, or whose launch has failed.
+func (d *Daemon) settleLeft() {
+	standing := map[string]bool{}
+	entries, err := d.book.Read()
+	for _, e := range entries {
+		standing[e.ID] = true
+	}
+	for _, rec := range d.reg.view().records {
+		if !rec.launching() && rec.Deadline.Remaining(d.Now()) > 0 && (standing[rec.Reservation] || err != nil) {
+			d.settle(*rec)
+		}
+	}
+}
+
 // reports wakes the tender of a launch that waits for its agent's first report.
 type reports struct {
 	mu      sync.Mutex // guards waiting

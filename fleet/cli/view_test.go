@@ -106,7 +106,7 @@ func TestThePlainViewTellsEachChangeInALineOfItsOwn(t *testing.T) {
 }
 
 func TestARecordedIncidentIsReplayedByAnotherProcess(t *testing.T) {
-	r := newRig(t, asker)
+	r := newRig(t, withAsker)
 	r.must(nil, "up")
 	file := filepath.Join(r.dir, "incident")
 	v := r.view("--plain", "--json", "--record="+file)

@@ -53,10 +53,11 @@ type Model struct {
 	fleet Fleet
 	opts  Options
 	// ctx ends with the console. It is kept here because a tea.Cmd is made in one call and runs in another.
-	ctx  context.Context
-	pid  int
-	keys keymap
-	all  []action
+	ctx      context.Context
+	cutShort bool // the console ended while a command had the terminal
+	pid      int
+	keys     keymap
+	all      []action
 	styles
 
 	byKey map[string]*action
@@ -203,7 +204,7 @@ func (m *Model) press(msg tea.KeyPressMsg) tea.Cmd {
 	case key.Matches(msg, m.keys.ForceQuit):
 		return tea.Quit
 	case key.Matches(msg, m.keys.Suspend):
-		return tea.Suspend
+		return m.suspend()
 	}
 	m.dismiss()
 	switch {

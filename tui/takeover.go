@@ -33,7 +33,7 @@ func (m *Model) handOver(what string, command func() (*exec.Cmd, error), done fu
 		if c == nil {
 			return backMsg{what, fmt.Errorf("there is no command for it")}
 		}
-		return tea.Exec(&attachment{Cmd: c, ctx: ctx}, done)()
+		return tea.Exec(&attachment{Cmd: c, ctx: ctx, cutShort: &m.cutShort}, done)()
 	}
 }
 

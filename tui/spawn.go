@@ -83,7 +83,7 @@ func (m *Model) openSpawn(queue bool) tea.Cmd {
 			d.trees = trees
 		}
 	}
-	d.branch.hint = "none: in the tree itself; type a branch for a new linked worktree"
+	d.branch.hint = "none: in the tree itself; a branch makes a linked worktree"
 	d.task.hint, d.task.lines = "what to do (may be empty)", true
 	d.offer(m)
 	if t := m.treeRowOf(d.tree); d.tree == "" || !queue && len(d.trees) == 0 && t != nil && t.Occupancy != fleet.Free {

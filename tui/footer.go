@@ -66,7 +66,8 @@ func (m *Model) context() []key.Binding {
 		}
 		out = append(out, k.Attach, k.Message, k.Stop)
 	}
-	if l == viewReservations || l == viewEvents || l == viewHistory || l == viewQueue {
+	tree := m.selectedTree()
+	if tree != "" && (l == viewReservations || l == viewEvents || l == viewHistory || l == viewQueue) {
 		out = append(out, bind(k.Attach.Help().Key, "go to its tree", k.Attach.Keys()...))
 	} else if x != nil {
 		out = append(out, goes)
@@ -74,7 +75,7 @@ func (m *Model) context() []key.Binding {
 	if l == viewQueue && len(m.queue.shown) > 0 {
 		out = append(out, k.Unqueue)
 	}
-	if l == viewReservations || m.ix.entry[m.selectedTree()] != nil {
+	if m.ix.entry[tree] != nil {
 		out = append(out, k.Release)
 	}
 	out = append(out, k.Spawn, k.Prune, k.Filter, k.NextPane)

@@ -38,8 +38,10 @@ func Run(ctx context.Context, f Fleet, opts Options) error {
 	defer fail(nil)
 	m := New(f, opts)
 	m.ctx = ctx
-	_, err := tea.NewProgram(&guard{m, fail}, tea.WithContext(ctx), tea.WithFPS(frameRate)).Run()
-	if m.cutShort {
+	g := &guard{m, fail}
+	m.rescue = g.catch
+	_, err := tea.NewProgram(g, tea.WithContext(ctx), tea.WithFPS(frameRate)).Run()
+	if m.away {
 		fmt.Print(keyboardBack)
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -126,20 +128,18 @@ func hasShell() bool {
 // not leave it behind the other.
 type attachment struct {
 	*exec.Cmd
-	ctx      context.Context
-	cutShort *bool // set where ctx ended first
+	m *Model
 }
 
 // Run runs the command to its end.
 func (a *attachment) Run() error {
+	a.m.away = true // the framework calls this where it calls Update too
 	if err := a.Start(); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(a.ctx, func() { _ = a.Process.Signal(syscall.SIGTERM) })
+	stop := context.AfterFunc(a.m.ctx, func() { _ = a.Process.Signal(syscall.SIGTERM) })
 	defer stop()
-	err := a.Wait()
-	*a.cutShort = a.ctx.Err() != nil
-	return err
+	return a.Wait()
 }
 
 // SetStdin sets where the command reads, unless it has a place of its own. It and the two below make attachment a

@@ -48,7 +48,9 @@ type Config struct {
 	MCPListen string
 	// WorktreeDir is the directory below which new linked worktrees go; empty means beside their repository.
 	WorktreeDir string
-	Console     Console
+	// Foreign says whether to look for agents that fleetdeck did not start.
+	Foreign bool
+	Console Console
 }
 
 // Role is what a member of a role is told, and may ask.
@@ -113,6 +115,7 @@ type file struct {
 	Grace     string                 `toml:"grace"`
 	LockWait  string                 `toml:"lock_wait"`
 	PruneWait string                 `toml:"prune_wait"`
+	Foreign   *bool                  `toml:"foreign"`
 	Roots     []string               `toml:"roots"`
 	Trees     []string               `toml:"trees"`
 	Roles     map[string]fileRole    `toml:"roles"`
@@ -207,6 +210,7 @@ func Default(cwd string) *Config {
 		Roles:    map[fleet.Role]Role{},
 		Profiles: map[string]Profile{},
 		Keeper:   DefaultKeeper,
+		Foreign:  true,
 		Console:  defaultConsole(),
 	}
 	if cwd != "" {

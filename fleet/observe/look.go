@@ -124,6 +124,9 @@ func treeRow(t fleet.Tree, h fleet.Holding, now fleet.Instant) fleet.TreeRow {
 	if h.State == fleet.Reserved {
 		row.RemainingS = max(0, h.Remaining.Seconds())
 	}
+	if f := h.Foreign; f != nil {
+		row.Foreign = fleet.ForeignRow{Pid: f.Pid, Agent: f.Agent, Since: f.Since}
+	}
 	switch {
 	case h.Member != nil:
 		row.Member = h.Member.ID

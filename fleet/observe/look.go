@@ -138,6 +138,11 @@ func treeRow(t fleet.Tree, h fleet.Holding, now fleet.Instant) fleet.TreeRow {
 	return row
 }
 
+// Trees gives every tree that is configured, found below a root, reserved or staffed, sorted by path.
+func (s Sources) Trees(entries []fleet.Entry, roster fleet.Roster) []fleet.Tree {
+	return s.known(look{entries: entries, roster: roster})
+}
+
 // known gives every tree that is configured, found below a root, reserved or staffed, sorted by path.
 func (s Sources) known(l look) []fleet.Tree {
 	return withBusy(s.configured(), l)

@@ -52,7 +52,9 @@ func readHook(payload []byte) (Report, bool) {
 		r.State, r.Message = fleet.StateWaiting, brief(p.Message)
 	case "Notification":
 		switch p.Kind {
-		case "permission_prompt", "elicitation_dialog", "agent_needs_input":
+		case "permission_prompt": // it comes after the request itself, which says for what
+			r.State = fleet.StateWaiting
+		case "elicitation_dialog", "agent_needs_input":
 			r.State, r.Message = fleet.StateWaiting, brief(p.Message)
 		case "elicitation_complete":
 			r.State = fleet.StateWorking

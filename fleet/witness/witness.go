@@ -106,6 +106,9 @@ func (c *Case) Hear(t Testimony) bool {
 	}
 	if t.Source == Hook {
 		c.endTurn(t, old)
+		if t.State == fleet.StateWaiting && old.State == t.State && t.Message == "" {
+			t.Message = old.Message // the same question, told a second time
+		}
 		if had && old.State == fleet.StateWaiting && t.State == fleet.StateWorking && t.Turn == "" && old.Topic != "" && t.Topic != "" && t.Topic != old.Topic {
 			old.Seq, old.Seen = t.Seq, t.Seen
 			c.said[Hook] = old // another tool went on meanwhile: the question stands

@@ -12,7 +12,7 @@ var claude = Agent{
 	Name: "claude",
 	Command: []string{"claude", "{hooks}", "{args}", "--session-id", "{session}",
 		"--append-system-prompt", "{charter}", "--", "{task}"},
-	Resume:   []string{"claude", "{hooks}", "{args}", "--resume", "{session}", "--append-system-prompt", "{charter}"},
+	Resume:   []string{"claude", "{hooks}", "{args}", "--resume", "{session}"},
 	Ready:    "output",
 	Recorded: "2.1.197",
 	Titles: []Sign{

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"net/http"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -193,11 +195,9 @@ func (d *Daemon) getWitnesses(w http.ResponseWriter, r *http.Request) error {
 		Testimonies: []api.Testimony{}, Session: rec.Session, Recorded: a.Recorded,
 	}
 	if rec.Session != "" {
+		fill := strings.NewReplacer("{session}", rec.Session, "{charter_file}", filepath.Join(d.dirOf(rec.ID), "charter.md"))
 		for _, arg := range agent.Expand(profile.Resume, nil, profile.Args) {
-			if arg == "{session}" {
-				arg = rec.Session
-			}
-			out.Resume = append(out.Resume, arg)
+			out.Resume = append(out.Resume, fill.Replace(arg))
 		}
 	}
 	if !rec.over() {

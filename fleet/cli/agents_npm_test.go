@@ -258,15 +258,15 @@ func TestRealClaudeInAnEmptyHomeIsNeverIdle(t *testing.T) {
 func TestRealOpenCodeIsDispatched(t *testing.T) {
 	bin := installAgent(t, "opencode-ai")
 	m := newModel(t, "", "")
-	r, _ := realAgent(t, "opencode", bin, m, []string{"OPENCODE_CONFIG=DIR/opencode.json"}, "")
+	r, _ := realAgent(t, "opencode", bin, m, []string{"OPENCODE_CONFIG=DIR/opencode.json", "OPENCODE_DISABLE_MODELS_FETCH=1"}, "")
 	r.write("opencode.json", fmt.Sprintf(`{"model":"stub/stub","small_model":"stub/stub","autoupdate":false,"share":"disabled","provider":{"stub":{
 		"npm":"@ai-sdk/openai-compatible","name":"stub","options":{"baseURL":"%s/v1","apiKey":"x"},"models":{"stub":{"name":"stub"}}}}}`, m.URL))
 	out, code := r.dispatch(r.repo("api"), "--profile", "real", "--task", theTask, "--wait")
 	if code != 0 {
 		t.Fatalf("dispatch: exit %d: %s", code, out.Message)
 	}
-	r.await("charter and task reach the model", func() bool { return m.heard(theTask, strings.TrimSpace(theCharter)) })
 	r.awaitState(out.Member, fleet.StateWorking, "hook")
+	r.await("charter and task reach the model", func() bool { return m.heard(theTask) && m.heard(strings.TrimSpace(theCharter)) })
 	m.answer(2) // one for the session's title
 	r.awaitState(out.Member, fleet.StateIdle, "hook")
 	r.killed(out.Member)

@@ -135,7 +135,11 @@ func (d *Daemon) judge(id string, h *hearing, note func(*record)) error {
 		return err
 	}
 	if rec.State != old.State && j.Source != witness.Report {
-		d.events.add(levelOf(j.State), "state", rec.Tree, id, "%s: %s (%s)", j.State, j.Message, j.Source)
+		what := string(j.State)
+		if j.Message != "" {
+			what += ": " + j.Message
+		}
+		d.events.add(levelOf(j.State), "state", rec.Tree, id, "%s (by %s)", what, j.Source)
 	}
 	return nil
 }

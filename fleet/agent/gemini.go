@@ -6,7 +6,7 @@ import "fleetdeck/fleet"
 // prompt, in one argument with its option, whatever they begin with.
 var gemini = Agent{
 	Name:    "gemini",
-	Command: []string{"gemini", "{args}", "--prompt-interactive={charter}\n\n{task}"},
+	Command: []string{"gemini", "{args}", "--session-id", "{session}", "--prompt-interactive={charter}\n\n{task}"},
 	Resume:  []string{"gemini", "{args}", "--resume", "{session}"},
 	Ready:   "output",
 	Titles: []Sign{

@@ -101,7 +101,7 @@ func (k *keymap) actions() []action {
 		{name: "back", group: groupLeave, key: &k.Back, run: (*Model).back},
 		{name: "quit", group: groupLeave, key: &k.Quit, run: (*Model).quit},
 		{name: "quit-now", group: groupLeave, key: &k.ForceQuit, run: func(*Model) tea.Cmd { return tea.Quit }},
-		{name: "suspend", group: groupLeave, key: &k.Suspend, run: func(*Model) tea.Cmd { return tea.Suspend }},
+		{name: "suspend", group: groupLeave, key: &k.Suspend, run: (*Model).suspend},
 	}
 }
 

@@ -49,9 +49,15 @@ func (m *Model) dialogBox(w, h int) []string {
 	}
 	title := ansi.Truncate(m.dialog.title(), w-6, "…")
 	out := []string{edge.of("╭─ ") + m.strong.of(title) + edge.of(" "+strings.Repeat("─", w-width(title)-5)+"╮")}
-	body := m.dialog.lines(m, inner, h-4)
-	body = body[:min(len(body), h-4)]
-	body = append(body, "", m.hints(m.dialog.keys(), inner))
+	most := 1
+	if h >= 16 {
+		most = 2
+	}
+	hints := m.hintLines(m.dialog.keys(), inner, most)
+	room := h - 3 - len(hints)
+	body := m.dialog.lines(m, inner, room)
+	body = append(body[:min(len(body), room)], "")
+	body = append(body, hints...)
 	for _, l := range body {
 		out = append(out, edge.of("│")+" "+fit(l, inner)+" "+edge.of("│"))
 	}
@@ -123,7 +129,9 @@ func (c *confirm) update(m *Model, msg tea.Msg) tea.Cmd {
 	case !ok:
 	case key.Matches(k, c.yes):
 		m.dialog = nil
-		return c.do()
+		cmd := c.do()
+		m.list().unmark()
+		return cmd
 	case key.Matches(k, keyNo):
 		m.dialog = nil
 	}

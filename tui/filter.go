@@ -25,14 +25,14 @@ func (l *list[T]) parse(query string) []term {
 	return out
 }
 
-// agrees reports whether x is what the filter asks for.
-func (l *list[T]) agrees(x T) bool {
+// agrees reports whether the ith of all rows is what the filter asks for.
+func (l *list[T]) agrees(i int) bool {
 	for _, t := range l.terms {
 		var has bool
 		if t.field != "" {
-			has = strings.HasPrefix(strings.ToLower(l.fields[t.field](x)), t.word)
+			has = strings.HasPrefix(strings.ToLower(l.fields[t.field](l.all[i])), t.word)
 		} else {
-			has = strings.Contains(l.lower(x), t.word)
+			has = strings.Contains(l.lower(i), t.word)
 		}
 		if has == t.not {
 			return false
@@ -41,16 +41,13 @@ func (l *list[T]) agrees(x T) bool {
 	return true
 }
 
-// lower is the text of a row in lower case, made once for each set of rows.
-func (l *list[T]) lower(x T) string {
-	k := l.key(x)
-	s, ok := l.hay[k]
-	if !ok {
-		if l.hay == nil {
-			l.hay = make(map[string]string, len(l.all))
-		}
-		s = strings.ToLower(l.text(x))
-		l.hay[k] = s
+// lower is the text of the ith of all rows in lower case, made once as long as the rows stay as they are.
+func (l *list[T]) lower(i int) string {
+	if l.hay == nil {
+		l.hay = make([]string, len(l.all))
 	}
-	return s
+	if l.hay[i] == "" {
+		l.hay[i] = strings.ToLower(l.text(l.all[i]))
+	}
+	return l.hay[i]
 }

@@ -1,8 +1,6 @@
 package tui
 
 import (
-	"strings"
-
 	"charm.land/bubbles/v2/key"
 
 	"fleetdeck/fleet"
@@ -22,8 +20,11 @@ func (m *Model) footer(w int) string {
 }
 
 // hints is bindings as text of at most w cells.
-func (m *Model) hints(keys []key.Binding, w int) string {
-	var b strings.Builder
+func (m *Model) hints(keys []key.Binding, w int) string { return m.hintLines(keys, w, 1)[0] }
+
+// hintLines is bindings as at most so many lines of at most w cells: those at the end are left out where there is no room.
+func (m *Model) hintLines(keys []key.Binding, w, most int) []string {
+	out := []string{""}
 	n := 0
 	for _, k := range keys {
 		h := k.Help()
@@ -31,19 +32,20 @@ func (m *Model) hints(keys []key.Binding, w int) string {
 			continue
 		}
 		size := width(h.Key) + 1 + width(h.Desc)
+		if n > 0 && n+2+size > w && len(out) < most {
+			out, n = append(out, ""), 0
+		}
+		sep := ""
 		if n > 0 {
-			size += 2
+			sep, size = "  ", size+2
 		}
 		if n+size > w {
 			break
 		}
-		if n > 0 {
-			b.WriteString("  ")
-		}
-		b.WriteString(m.key.of(h.Key) + " " + h.Desc)
+		out[len(out)-1] += sep + m.key.of(h.Key) + " " + h.Desc
 		n += size
 	}
-	return b.String()
+	return out
 }
 
 // context is the keys that do something with what is selected, the most useful first.
@@ -64,7 +66,8 @@ func (m *Model) context() []key.Binding {
 		}
 		out = append(out, k.Attach, k.Message, k.Stop)
 	}
-	if l == viewReservations || l == viewEvents || l == viewHistory || l == viewQueue {
+	tree := m.selectedTree()
+	if tree != "" && (l == viewReservations || l == viewEvents || l == viewHistory || l == viewQueue) {
 		out = append(out, bind(k.Attach.Help().Key, "go to its tree", k.Attach.Keys()...))
 	} else if x != nil {
 		out = append(out, goes)
@@ -72,7 +75,7 @@ func (m *Model) context() []key.Binding {
 	if l == viewQueue && len(m.queue.shown) > 0 {
 		out = append(out, k.Unqueue)
 	}
-	if l == viewReservations || m.ix.entry[m.selectedTree()] != nil {
+	if m.ix.entry[tree] != nil {
 		out = append(out, k.Release)
 	}
 	out = append(out, k.Spawn, k.Prune, k.Filter, k.NextPane)

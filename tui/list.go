@@ -47,7 +47,7 @@ type list[T any] struct {
 	query  string
 	terms  []term
 	faults bool
-	hay    map[string]string // text of rows in lower case by key, made while a filter is set
+	hay    []string // the text of each of all in lower case, made while a filter looks for words
 
 	cols    []column[T] // those that are chosen
 	sorted  int         // in cols, or -1 for the order in which the rows come
@@ -97,7 +97,7 @@ func (l *list[T]) marked() int             { return len(l.marks) }
 
 // set replaces the rows. Marks of rows that are gone go with them.
 func (l *list[T]) set(rows []T) {
-	l.natural, l.hay = rows, nil
+	l.natural = rows
 	l.arrange()
 	if len(l.marks) == 0 {
 		return
@@ -113,34 +113,38 @@ func (l *list[T]) set(rows []T) {
 
 // arrange puts the rows in their order and filters them.
 func (l *list[T]) arrange() {
-	l.all = l.natural
-	if by := l.comparing(); by != nil {
-		l.all = slices.Clone(l.natural)
-		slices.SortStableFunc(l.all, by)
-	}
-	l.refilter()
-}
-
-// comparing is the order that is asked for, nil where that is the one in which the rows come.
-func (l *list[T]) comparing() func(a, b T) int {
-	var by func(a, b T) int
+	l.all, l.hay = l.natural, nil
 	if l.sorted >= 0 {
-		by = l.cols[l.sorted].by
+		by := l.cols[l.sorted].by
 		if l.down {
 			up := by
 			by = func(a, b T) int { return up(b, a) }
 		}
+		l.all = slices.Clone(l.natural)
+		slices.SortStableFunc(l.all, by)
 	}
-	if l.grouped < 0 {
-		return by
+	if l.grouped >= 0 {
+		l.all = together(l.all, l.groups[l.grouped].of)
 	}
-	of := l.groups[l.grouped].of
-	return func(a, b T) int {
-		if c := strings.Compare(of(a), of(b)); c != 0 || by == nil {
-			return c
-		}
-		return by(a, b)
+	l.refilter()
+}
+
+// together is rows with those of each group one after the other. It asks for the group of each row once.
+func together[T any](rows []T, of func(T) string) []T {
+	type member struct {
+		group string
+		row   T
 	}
+	all := make([]member, len(rows))
+	for i, x := range rows {
+		all[i] = member{of(x), x}
+	}
+	slices.SortStableFunc(all, func(a, b member) int { return strings.Compare(a.group, b.group) })
+	out := make([]T, len(rows))
+	for i, x := range all {
+		out[i] = x.row
+	}
+	return out
 }
 
 // filter shows only the rows that every term of query agrees to.
@@ -161,8 +165,8 @@ func (l *list[T]) refilter() {
 		return
 	}
 	l.shown = make([]T, 0, min(len(l.all), 256))
-	for _, x := range l.all {
-		if (!l.faults || l.fault(x)) && l.agrees(x) {
+	for i, x := range l.all {
+		if (!l.faults || l.fault(x)) && l.agrees(i) {
 			l.shown = append(l.shown, x)
 		}
 	}

@@ -175,8 +175,8 @@ type measured struct {
 	mu     sync.Mutex // guards all below
 	screen *screen.Screen
 	bytes  int
-	read   time.Time     // the last output
-	more   chan struct{} // closed at the next
+	more   chan struct{} // closed at the next output
+	seen   func(lines []string, read time.Time)
 }
 
 // measure runs a console over the fleet of a kind and waits until it shows that.
@@ -197,9 +197,13 @@ func measure(b *testing.B, kind string, cols, rows uint16) *measured {
 		buf := make([]byte, 1<<15)
 		for {
 			n, err := x.pty.Read(buf)
+			now := time.Now()
 			x.mu.Lock()
 			x.screen.Write(buf[:n])
-			x.bytes, x.read = x.bytes+n, time.Now()
+			x.bytes += n
+			if x.seen != nil {
+				x.seen(x.screen.Snapshot().Lines, now)
+			}
 			close(x.more)
 			x.more = make(chan struct{})
 			x.mu.Unlock()
@@ -220,16 +224,23 @@ func measure(b *testing.B, kind string, cols, rows uint16) *measured {
 	return x
 }
 
-// await waits until the screen is as wanted, and gives when it was read.
-func (x *measured) await(ok func(lines []string) bool) time.Time {
+// watch has seen called with the screen after each output.
+func (x *measured) watch(seen func(lines []string, read time.Time)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.seen = seen
+}
+
+// await waits until the screen is as wanted.
+func (x *measured) await(ok func(lines []string) bool) {
 	x.b.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
 		x.mu.Lock()
-		lines, read, more := x.screen.Snapshot().Lines, x.read, x.more
+		lines, more := x.screen.Snapshot().Lines, x.more
 		x.mu.Unlock()
 		if ok(lines) {
-			return read
+			return
 		}
 		select {
 		case <-more:
@@ -273,7 +284,8 @@ func (x *measured) report(before cost) {
 	took := after.at.Sub(before.at).Seconds()
 	x.b.ReportMetric(float64(after.bytes-before.bytes)/took, "B/s")
 	x.b.ReportMetric(100*(after.cpu-before.cpu).Seconds()/took, "core-%")
-	x.b.ReportMetric(after.rss, "MB")
+	x.b.ReportMetric(before.rss, "MB-begin")
+	x.b.ReportMetric(after.rss, "MB-end")
 	x.b.ReportMetric(0, "ns/op") // the time is fixed
 }
 
@@ -294,43 +306,28 @@ func BenchmarkConsole(b *testing.B) {
 	}
 }
 
+// cursorRow finds the number of the tree that the cursor is on.
+var cursorRow = regexp.MustCompile(`(?m)^▌.*repository-(\d+)`)
+
 // BenchmarkHeldKey holds a key down during a storm, and takes the time until each press shows. One round is one press.
 func BenchmarkHeldKey(b *testing.B) {
 	x := measure(b, storm, 120, 40)
-	row := regexp.MustCompile(`^▌.*repository-(\d+)`)
-	// at gives the row that the cursor is on.
-	at := func(lines []string) int {
-		for _, l := range lines {
-			if m := row.FindStringSubmatch(l); m != nil {
-				n, _ := strconv.Atoi(m[1])
-				return n
+	var (
+		mu      sync.Mutex // guards both below
+		pressed []time.Time
+		took    []time.Duration
+	)
+	x.watch(func(lines []string, read time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		if row := cursorRow.FindStringSubmatch(strings.Join(lines, "\n")); row != nil {
+			for n, _ := strconv.Atoi(row[1]); len(took) < min(n, len(pressed)); {
+				took = append(took, read.Sub(pressed[len(took)]))
 			}
 		}
-		return -1
-	}
+	})
 	before := x.cost()
-	var pressed []time.Time
-	var mu sync.Mutex // guards pressed
-	took := make(chan []time.Duration)
-	done := make(chan int, 1)
-	go func() {
-		var out []time.Duration
-		last := -1
-		for last < 0 || len(out) < last {
-			select {
-			case last = <-done:
-			default:
-			}
-			n := -1
-			read := x.await(func(lines []string) bool { n = at(lines); return n > len(out) || n == last })
-			mu.Lock()
-			for ; len(out) < n; out = append(out, read.Sub(pressed[len(out)])) {
-			}
-			mu.Unlock()
-		}
-		took <- out
-	}()
-	key := time.NewTicker(time.Second / 30)
+	key := time.NewTicker(37 * time.Millisecond) // no multiple of a frame, so that every phase comes up
 	defer key.Stop()
 	for b.Loop() {
 		<-key.C
@@ -341,11 +338,14 @@ func BenchmarkHeldKey(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	done <- len(pressed)
-	all := <-took
+	x.await(func([]string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(took) == len(pressed)
+	})
 	x.report(before)
-	slices.Sort(all)
+	slices.Sort(took)
 	for _, p := range []int{50, 99, 100} {
-		b.ReportMetric(all[max(len(all)*p/100, 1)-1].Seconds()*1000, fmt.Sprintf("ms-p%d", p))
+		b.ReportMetric(took[max(len(took)*p/100, 1)-1].Seconds()*1000, fmt.Sprintf("ms-p%d", p))
 	}
 }

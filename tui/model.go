@@ -53,10 +53,12 @@ type Model struct {
 	fleet Fleet
 	opts  Options
 	// ctx ends with the console. It is kept here because a tea.Cmd is made in one call and runs in another.
-	ctx  context.Context
-	pid  int
-	keys keymap
-	all  []action
+	ctx    context.Context
+	away   bool   // a command has the terminal
+	rescue func() // deferred where the framework calls and guard cannot stand between
+	pid    int
+	keys   keymap
+	all    []action
 	styles
 
 	byKey map[string]*action
@@ -102,7 +104,7 @@ func New(f Fleet, opts Options) *Model {
 		opts.Detach = "ctrl-]"
 	}
 	m := &Model{
-		fleet: f, opts: opts, ctx: context.Background(), pid: os.Getpid(), focused: true,
+		fleet: f, opts: opts, ctx: context.Background(), rescue: func() {}, pid: os.Getpid(), focused: true,
 		assumed: make(map[string]*assumption), lastIn: make(map[string]choiceOf),
 	}
 	m.restyle(opts.Theme != "light", !opts.NoColor)
@@ -203,7 +205,7 @@ func (m *Model) press(msg tea.KeyPressMsg) tea.Cmd {
 	case key.Matches(msg, m.keys.ForceQuit):
 		return tea.Quit
 	case key.Matches(msg, m.keys.Suspend):
-		return tea.Suspend
+		return m.suspend()
 	}
 	m.dismiss()
 	switch {

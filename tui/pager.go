@@ -17,6 +17,7 @@ type pager struct {
 	text   []string // nil until it is there
 	err    error
 	paint  func(m *Model, line string) paint
+	prose  bool // its lines are broken where they are too long; others are cut
 	cancel context.CancelFunc
 }
 
@@ -68,13 +69,36 @@ func (p *pager) lines(m *Model, w, h int) []string {
 	case len(p.text) == 1 && p.text[0] == "":
 		return []string{m.faint.of("nothing")}
 	}
-	top := p.window(len(p.text), max(h-1, 1))
+	text := p.text
+	if p.prose {
+		text = broken(text, w)
+	}
+	top := p.window(len(text), max(h-1, 1))
 	var out []string
-	for _, l := range p.text[top:min(top+p.page, len(p.text))] {
+	for _, l := range text[top:min(top+p.page, len(text))] {
 		out = append(out, p.paint(m, l).of(cut(strings.ReplaceAll(l, "\t", "    "), w)))
 	}
 	if p.most > 0 {
-		out = append(block(out, w, h-1), m.faint.of(fmt.Sprintf("%d to %d of %d", top+1, min(top+p.page, len(p.text)), len(p.text))))
+		out = append(block(out, w, h-1), m.faint.of(fmt.Sprintf("%d to %d of %d", top+1, min(top+p.page, len(text)), len(text))))
+	}
+	return out
+}
+
+// broken is lines that fit w cells. What goes on in the next is indented.
+func broken(lines []string, w int) []string {
+	const indent = 2
+	var out []string
+	for _, l := range lines {
+		if width(l) <= w {
+			out = append(out, l)
+			continue
+		}
+		for i, part := range wrap(l, w-indent) {
+			if i > 0 {
+				part = strings.Repeat(" ", indent) + strings.TrimLeft(part, " ")
+			}
+			out = append(out, part)
+		}
 	}
 	return out
 }
@@ -139,5 +163,7 @@ func (m *Model) showExplanation() tea.Cmd {
 	}
 	f := m.fleet
 	plain := func(*Model, string) paint { return "" }
-	return m.page("Why "+m.short(tree)+" is as it is", plain, func(ctx context.Context) (string, error) { return f.Explain(ctx, tree) })
+	cmd := m.page("Why "+m.short(tree)+" is as it is", plain, func(ctx context.Context) (string, error) { return f.Explain(ctx, tree) })
+	m.dialog.(*pager).prose = true
+	return cmd
 }

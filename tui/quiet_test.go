@@ -79,7 +79,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 func TestFiftyCountdownsWriteLittle(t *testing.T) {
 	onTape(t, countdowns, 200, 66, func(t *testing.T, w *tape, _ *guard) {
 		const most = 2000
-		for range 60 {
+		for range 20 {
 			if n := w.during(time.Second); n == 0 || n > most {
 				t.Fatalf("%d bytes were written in a second, want some and at most %d", n, most)
 			}
@@ -105,4 +105,27 @@ func TestRendererRestsWhileNothingIsDrawnAndWakesWithTheNextFrame(t *testing.T) 
 			t.Error("the renderer's clock rests although a frame was drawn")
 		}
 	})
+}
+
+func TestFrameCostsNoMoreWhereThereAreMoreRows(t *testing.T) {
+	cost := func(trees int, msg func(m *Model) tea.Msg) float64 {
+		m := still(crowd(trees, trees/10), 120, 40, Options{Home: home})
+		return testing.AllocsPerRun(5, func() {
+			m.Update(msg(m))
+			m.View()
+		})
+	}
+	for _, tt := range []struct {
+		name string
+		msg  func(m *Model) tea.Msg
+	}{
+		{"a key", func(*Model) tea.Msg { return keyOf("j") }},
+		{"a tick", func(*Model) tea.Msg { return tickMsg{} }},
+		{"a snapshot", func(m *Model) tea.Msg { return snapshotMsg{gen: m.polling.gen, snap: m.ix.Snapshot} }},
+	} {
+		few, many := cost(1000, tt.msg), cost(10_000, tt.msg)
+		if many > 1.5*few {
+			t.Errorf("%s makes %.0f allocations with 10,000 trees and %.0f with 1,000", tt.name, many, few)
+		}
+	}
 }

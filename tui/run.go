@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/sys/unix"
 )
 
 // frameRate is how many frames a second are written at most.
@@ -36,7 +38,12 @@ func Run(ctx context.Context, f Fleet, opts Options) error {
 	defer fail(nil)
 	m := New(f, opts)
 	m.ctx = ctx
-	err := runProgram(&guard{inner: m, fail: fail}, tea.WithContext(ctx))
+	g := &guard{inner: m, fail: fail}
+	m.rescue = g.catch
+	err := runProgram(g, tea.WithContext(ctx))
+	if m.away {
+		fmt.Print(keyboardBack)
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		if p := (*Panic)(nil); errors.As(cause, &p) {
 			return p
@@ -57,6 +64,11 @@ func runProgram(g *guard, opts ...tea.ProgramOption) error {
 	_, err := p.Run()
 	return err
 }
+
+// keyboardBack puts the keyboard back where the console ended while a command had the terminal. The framework then takes the
+// terminal back and gives it up in one breath, and writes what resets the keyboard before what sets it. Each screen of a
+// terminal has a keyboard of its own.
+const keyboardBack = ansi.SetModeAltScreenSaveCursor + "\x1b[<1u" + ansi.ResetModeAltScreenSaveCursor + ansi.ResetModifyOtherKeys
 
 // guard ends the program in good order where the model or one of its commands panics: through the context, so that the
 // framework puts the terminal back and the stack is printed on a whole one.
@@ -107,19 +119,36 @@ func (g *guard) cover(cmd tea.Cmd) tea.Cmd {
 	}
 }
 
+// suspend stops the console and gives the terminal back to the shell, until that has it go on.
+func (m *Model) suspend() tea.Cmd {
+	if !hasShell() {
+		return m.say(levelInfo, "no shell to go back to: the console is all that runs in this terminal", m.keys.Quit.Help().Key+" quits")
+	}
+	return tea.Suspend
+}
+
+// hasShell reports whether somebody can have the console go on once it is stopped: one who started it as a job of its own.
+// In the process group of the session's leader it is none. The system leaves such a group running, which would wait for ever,
+// without its terminal, for somebody to go on.
+func hasShell() bool {
+	session, err := unix.Getsid(0)
+	return err != nil || unix.Getpgrp() != session
+}
+
 // attachment is the command that has the terminal meanwhile. It ends with the console: a signal that ends the one must
 // not leave it behind the other.
 type attachment struct {
 	*exec.Cmd
-	ctx context.Context
+	m *Model
 }
 
 // Run runs the command to its end.
 func (a *attachment) Run() error {
+	a.m.away = true // the framework calls this where it calls Update too
 	if err := a.Start(); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(a.ctx, func() { _ = a.Process.Signal(syscall.SIGTERM) })
+	stop := context.AfterFunc(a.m.ctx, func() { _ = a.Process.Signal(syscall.SIGTERM) })
 	defer stop()
 	return a.Wait()
 }

@@ -47,12 +47,44 @@ func (f *faultyFleet) Snapshot(ctx context.Context, rev uint64) (fleet.Snapshot,
 	return f.fakeFleet.Snapshot(ctx, rev)
 }
 
-// Now is called by Update.
+// Now is called by the first View, and then by each Update.
 func (f *faultyFleet) Now() fleet.Instant {
+	if f.fault == "view" {
+		panic("a view broke")
+	}
 	if f.armed.Load() {
 		panic("an update broke")
 	}
 	return f.fakeFleet.Now()
+}
+
+// Dispatch is called by an act.
+func (f *faultyFleet) Dispatch(ctx context.Context, o fleet.Order) fleet.Outcome {
+	if f.fault == "act" {
+		panic("an act broke")
+	}
+	return f.fakeFleet.Dispatch(ctx, o)
+}
+
+// Lock is called by a tick while an act is under way.
+func (f *faultyFleet) Lock() fleet.LockInfo {
+	if f.fault == "tick" {
+		panic("a tick broke")
+	}
+	return f.fakeFleet.Lock()
+}
+
+// Shell is called before the terminal is handed over.
+func (f *faultyFleet) Shell(tree string) (*exec.Cmd, error) {
+	if f.fault == "shell" {
+		panic("a shell broke")
+	}
+	return f.fakeFleet.Shell(tree)
+}
+
+// EditText's text is read when the terminal comes back.
+func (f *faultyFleet) EditText(string) (*exec.Cmd, func() (string, error), error) {
+	return exec.Command("true"), func() (string, error) { panic("coming back broke") }, nil
 }
 
 func (f *faultyFleet) Attach(string) (*exec.Cmd, error) {
@@ -71,6 +103,9 @@ func consoleMain(fault string) int {
 	}
 	f := newFake(example(now()))
 	f.now = now
+	if fault == "tick" {
+		f.act = untilCancelled
+	}
 	if err := Run(context.Background(), &faultyFleet{fakeFleet: f, fault: fault}, Options{Home: home}); err != nil {
 		fmt.Fprintln(os.Stderr, "fleetdeck: error:", err)
 		return 1
@@ -169,13 +204,16 @@ func (x *terminal) whole() {
 	if now := x.modes(); *now != *x.was {
 		x.t.Errorf("the modes of the terminal are %+v, were %+v", now, x.was)
 	}
-	x.waitFor("\x1b[?1049l")
+	if strings.Contains(x.written(), "\x1b[?1049h") { // where nothing was ever drawn there is nothing to put back
+		x.waitFor("\x1b[?1049l")
+	}
 	out := x.written()
 	for _, m := range []struct{ on, off, what string }{
 		{"\x1b[?1049h", "\x1b[?1049l", "the alternate screen"},
 		{"\x1b[?25l", "\x1b[?25h", "the hidden cursor"},
 		{"\x1b[?2004h", "\x1b[?2004l", "bracketed paste"},
 		{"\x1b[?1004h", "\x1b[?1004l", "focus reports"},
+		{"\x1b[>4;2m", "\x1b[>4m", "modifyOtherKeys"},
 	} {
 		if strings.LastIndex(out, m.on) > strings.LastIndex(out, m.off) {
 			x.t.Errorf("%s is left behind", m.what)
@@ -197,13 +235,20 @@ func TestTerminalIsWholeAfterEveryWayOut(t *testing.T) {
 		{"SIGQUIT", "", func(x *terminal) { x.cmd.Process.Signal(syscall.SIGQUIT) }, 1, []string{"the console ended: quit"}},
 		{"SIGTERM", "", func(x *terminal) { x.cmd.Process.Signal(syscall.SIGTERM) }, 1, []string{"the console ended: terminated"}},
 		{"panic in an update", "update", func(x *terminal) { x.waitFor("billing"); x.pty.WriteString("ajk") }, 1, []string{"the console panicked: an update broke", "run_test.go"}},
+		{"panic in a view", "view", func(*terminal) {}, 1, []string{"the console panicked: a view broke", "run_test.go"}},
+		{"panic in an act", "act", func(x *terminal) { x.waitFor("billing"); x.pty.WriteString("jjs\r") }, 1, []string{"the console panicked: an act broke", "run_test.go"}},
+		{"panic in a tick", "tick", func(x *terminal) { x.waitFor("billing"); x.pty.WriteString("jjs\r") }, 1, []string{"the console panicked: a tick broke", "run_test.go"}},
+		{"panic before the terminal is handed over", "shell", func(x *terminal) { x.waitFor("billing"); x.pty.WriteString("!") }, 1, []string{"the console panicked: a shell broke", "run_test.go"}},
+		{"panic after the terminal came back", "back", func(x *terminal) { x.waitFor("billing"); x.pty.WriteString("jjs\x0f") }, 1, []string{"the console panicked: coming back broke", "run_test.go"}},
 		{"panic in a command", "command", func(*terminal) {}, 1, []string{"the console panicked: a command broke", "run_test.go"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			x := startConsole(t, tt.fault)
-			x.waitFor("\x1b[?1049h")
+			if tt.fault != "view" {
+				x.waitFor("\x1b[?1049h")
+			}
 			if tt.fault == "" {
 				x.waitFor("billing")
 			}

@@ -83,8 +83,8 @@ func (m *Model) openSpawn(queue bool) tea.Cmd {
 			d.trees = trees
 		}
 	}
-	d.branch.hint = "none: in the tree itself; type a branch for a new linked worktree"
-	d.task.hint, d.task.lines = "what to do (may be empty)", true
+	d.branch.hint = "none: in the tree itself; a branch makes a linked worktree"
+	d.task.lines = true
 	d.offer(m)
 	if t := m.treeRowOf(d.tree); d.tree == "" || !queue && len(d.trees) == 0 && t != nil && t.Occupancy != fleet.Free {
 		d.field = fieldTree
@@ -332,6 +332,10 @@ func (d *spawnDialog) lines(m *Model, w, h int) []string {
 	}
 	if !d.queue {
 		fields[fieldBranch] = []string{label(fieldBranch, "Worktree") + d.branch.view(m, w-indent, 1, d.field == fieldBranch)[0]}
+	}
+	d.task.hint = "what to do (may be empty)"
+	if d.queue {
+		d.task.hint = "what to do"
 	}
 	rows := min(max(h-12, 1), 6)
 	for i, l := range d.task.view(m, w-indent, rows, d.field == fieldTask) {

@@ -24,7 +24,10 @@ type editedMsg struct {
 
 // handOver gives the terminal to a command until that ends.
 func (m *Model) handOver(what string, command func() (*exec.Cmd, error), done func(error) tea.Msg) tea.Cmd {
-	ctx := m.ctx
+	back := func(err error) tea.Msg {
+		defer m.rescue()
+		return done(err)
+	}
 	return func() tea.Msg {
 		c, err := command()
 		if err != nil {
@@ -33,7 +36,7 @@ func (m *Model) handOver(what string, command func() (*exec.Cmd, error), done fu
 		if c == nil {
 			return backMsg{what, fmt.Errorf("there is no command for it")}
 		}
-		return tea.Exec(&attachment{Cmd: c, ctx: ctx}, done)()
+		return tea.Exec(&attachment{c, m}, back)()
 	}
 }
 
@@ -43,7 +46,7 @@ func isBack(what string) func(error) tea.Msg {
 
 // backFrom takes the terminal back.
 func (m *Model) backFrom(msg backMsg) tea.Cmd {
-	m.focused = true
+	m.away, m.focused = false, true
 	cmd := m.refresh()
 	if msg.err == nil {
 		return cmd
@@ -113,7 +116,7 @@ func (m *Model) editText(text string) tea.Cmd {
 
 // gotEdited puts a text from the editor where it belongs.
 func (m *Model) gotEdited(msg editedMsg) tea.Cmd {
-	m.focused = true
+	m.away, m.focused = false, true
 	if msg.err != nil {
 		return m.record(end{level: levelAlarm, text: "editor: " + msg.err.Error() + ": the text is as it was"}, "")
 	}

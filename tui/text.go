@@ -36,6 +36,9 @@ func tail(s string, w int) string {
 // clean is foreign text s as one printable line, a few screens long at most.
 func clean(s string) string {
 	const screens = 4096
+	if len(s) <= screens && ascii(s) {
+		return s
+	}
 	return plain.Clean(s[:min(len(s), screens)], -1)
 }
 

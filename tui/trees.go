@@ -120,7 +120,7 @@ func (m *Model) treeFault(t *fleet.TreeRow) bool {
 
 // treeText is what the words of a filter of trees look at.
 func (ix *index) treeText(t *fleet.TreeRow) string {
-	s := []string{t.Tree, t.Branch, string(t.Occupancy)}
+	s := append(make([]string, 0, 10), t.Tree, t.Branch, string(t.Occupancy)) // room for all that follows
 	if x := ix.member[t.Member]; x != nil {
 		s = append(s, x.ID, x.Role, x.Profile, string(x.State))
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func newDeck(t *testing.T) *deck {
 		}
 		os.RemoveAll(dir)
 	})
-	live, stop := s.watch(t.Context())
+	_, live, stop := s.watch(t.Context())
 	t.Cleanup(stop)
 	f := &consoleFleet{session: s, live: live, dispatch: s.dispatcher("fleetdeck console")}
 	f.history = newRecorder(history.In(s.dir.Path), f.dispatch.Self, func(err error) { t.Error(err) })
@@ -123,12 +124,13 @@ func (d *deck) lastOf(n int) fleet.Deed {
 	return s.History[n-1]
 }
 
-func (d *deck) listed(tree string) fleet.Member {
+// listed waits until a member other than those before lives in tree: a snapshot may be older than the last act.
+func (d *deck) listed(tree string, before ...string) fleet.Member {
 	d.t.Helper()
 	var member fleet.Member
 	d.await(tree+" is occupied", func(s fleet.Snapshot) bool {
 		for _, m := range s.Members {
-			if m.Tree == tree && m.Alive() {
+			if m.Tree == tree && m.Alive() && !slices.Contains(before, m.ID) {
 				member = m
 				return true
 			}
@@ -283,8 +285,8 @@ func TestARestartIsAnAdmissionThatKeepsRoleProfileTaskAndSlot(t *testing.T) {
 	if out.Outcome != fleet.Accepted || out.Slot != "architect-1" {
 		t.Fatalf("restart: %+v", out)
 	}
-	next := d.listed(api)
-	if next.ID == m.ID || next.Role != "architect" || next.Profile != "worker" || next.Task != "plan it" || next.Slot != "architect-1" {
+	next := d.listed(api, m.ID)
+	if next.Role != "architect" || next.Profile != "worker" || next.Task != "plan it" || next.Slot != "architect-1" {
 		t.Errorf("restarted as %+v", next)
 	}
 	// One that has ended is started again, unless somebody else is there by now.
@@ -294,7 +296,7 @@ func TestARestartIsAnAdmissionThatKeepsRoleProfileTaskAndSlot(t *testing.T) {
 	if out, err := d.run("restart", next.ID, "--wait"); err != nil {
 		t.Fatalf("restart: %v: %s", err, out)
 	}
-	third := d.listed(api)
+	third := d.listed(api, m.ID, next.ID)
 	if out, err := d.run("restart", next.ID, "--json"); err == nil || !strings.Contains(out, string(fleet.CodeTreeOccupied)) {
 		t.Errorf("restart of an earlier one: %v: %s, want tree_occupied", err, out)
 	}

@@ -97,6 +97,7 @@ func loop(f func()) (stop func()) {
 const racers = 32
 
 func TestOneTreeGetsOneWorker(t *testing.T) {
+	t.Parallel()
 	t.Run("32 processes under all its names", func(t *testing.T) {
 		r := newRig(t, agents)
 		r.must(nil, "up")
@@ -163,6 +164,7 @@ func TestOneTreeGetsOneWorker(t *testing.T) {
 }
 
 func TestPruneLeavesTheFileAloneWhileTheLockIsHeld(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	expired, held := r.repo("expired"), r.repo("held")
@@ -197,6 +199,7 @@ func TestPruneLeavesTheFileAloneWhileTheLockIsHeld(t *testing.T) {
 }
 
 func TestNoReservationIsErasedByAPrune(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	const n = 16
@@ -226,6 +229,7 @@ func TestNoReservationIsErasedByAPrune(t *testing.T) {
 }
 
 func TestReservationOutlivesItsWriter(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	tree := r.repo("api")
@@ -257,6 +261,7 @@ func TestReservationOutlivesItsWriter(t *testing.T) {
 }
 
 func TestGraceThatRunsOutEndsItsLaunchBeforeTheTreeIsFree(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	tree := r.repo("api")
@@ -280,6 +285,7 @@ func TestGraceThatRunsOutEndsItsLaunchBeforeTheTreeIsFree(t *testing.T) {
 }
 
 func TestRefusedLeavesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	for _, tt := range []struct {
@@ -340,6 +346,7 @@ func TestRefusedLeavesNothing(t *testing.T) {
 }
 
 func TestPausedDispatcherIsTooLate(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	proxy := r.intercept()
@@ -399,6 +406,7 @@ func stopped(pid int) bool {
 }
 
 func TestLostAnswerIsAskedForAgain(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	tree := r.repo("api")
@@ -428,6 +436,7 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 }
 
 func TestUnknownOutcomeKeepsTheReservation(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	proxy := r.intercept()
@@ -467,6 +476,7 @@ func TestUnknownOutcomeKeepsTheReservation(t *testing.T) {
 }
 
 func TestKilledDaemonLosesNobody(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	a, b := r.repo("a"), r.repo("b")
@@ -512,6 +522,7 @@ func TestKilledDaemonLosesNobody(t *testing.T) {
 }
 
 func TestDamagedFileIsRefusedAndRepaired(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	tree, launching := r.repo("api"), r.repo("launching")
@@ -559,6 +570,7 @@ func TestDamagedFileIsRefusedAndRepaired(t *testing.T) {
 }
 
 func TestAgentReportsItsState(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	out, code := r.dispatch(r.repo("api"), "--profile", "reporter", "--wait")
@@ -575,6 +587,7 @@ func TestAgentReportsItsState(t *testing.T) {
 }
 
 func TestLockRunsACommandAndKeepsItsCode(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	if _, _, code := r.fleetdeck("lock", "--", "sh", "-c", "exit 42"); code != 42 {
 		t.Errorf("exit %d, want 42", code)
@@ -596,6 +609,7 @@ func TestLockRunsACommandAndKeepsItsCode(t *testing.T) {
 
 // The same request may come many times at once: from a client that lost the answer, or from several that share an id.
 func TestOneReservationStartsOneAgent(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	tree := r.repo("api")
@@ -633,6 +647,7 @@ func TestOneReservationStartsOneAgent(t *testing.T) {
 
 // A stop that meets a launch at any moment ends it, whether it was a launch or a member by then.
 func TestStopEndsALaunchAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	daemon := client.New(filepath.Join(r.state, "fleetd.sock"), "")

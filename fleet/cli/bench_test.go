@@ -28,6 +28,7 @@ const (
 
 // TestContender is no test: it is what the processes of BenchmarkContention run.
 func TestContender(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv(contenderDir)
 	if dir == "" {
 		t.Skip("this is a process of BenchmarkContention")

@@ -48,6 +48,7 @@ ready = "pattern:ready"
 const theCharter = "You are a \"worker\" of $HOME, isn't it?\n\nNever write {task} or {charter_file}. Ünïcödé.\n\n"
 
 func TestTheReceiptIsOfTheBytesThatTheAgentReceived(t *testing.T) {
+	t.Parallel()
 	const task = "mend {charter} and 'that'"
 	config := strings.NewReplacer(
 		"WHO", "$FLEETDECK_EXE whoami --json > DIR/who.new; mv DIR/who.new DIR/who",
@@ -92,6 +93,7 @@ func TestTheReceiptIsOfTheBytesThatTheAgentReceived(t *testing.T) {
 }
 
 func TestACharterChangedOnDiskIsForNewLaunchesOnly(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents+"\n[roles.dev]\ncharter = \"DIR/dev.md\"\n")
 	charter := filepath.Join(r.dir, "dev.md")
 	write := func(text string) {

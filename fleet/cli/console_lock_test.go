@@ -65,6 +65,7 @@ func (r *rig) standing() string {
 // TestEachActOfTheConsoleWaitsForTheLockSaysForWhomAndLeavesNothingBehind holds the lock from outside. One console is
 // patient, and its acts are called off; the other is not, and its acts give up by themselves.
 func TestEachActOfTheConsoleWaitsForTheLockSaysForWhomAndLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	full(t)
 	r, trees := newOperated(t, "", "api", "billing", "docs", "web")
 	api, docs := trees[0], trees[2]

@@ -250,28 +250,36 @@ func (t *terminal) untouched() {
 }
 
 var (
-	kitty       = regexp.MustCompile(`\x1b\[([><])[0-9;]*u`)
-	kittySet    = regexp.MustCompile(`\x1b\[=([0-9]+)(;[0-9]+)?u`)
-	otherKeys   = regexp.MustCompile(`\x1b\[>4(;[0-9]+)?m`)
+	keyboard    = regexp.MustCompile(`\x1b\[(\?1049[hl]|[><][0-9;]*u|>4[0-9;]*m)`)
 	mouseReport = regexp.MustCompile(`\x1b\[\?(1000|1002|1003)h`)
 )
 
-// plainKeys checks that every keyboard mode that was pushed was popped again, and that modifyOtherKeys was put back.
+// plainKeys checks that no keyboard mode is left: what was pushed in kitty's protocol, where each of the two screens has a
+// stack of its own, was popped afterwards, and modifyOtherKeys was put back after it was set.
 func (t *terminal) plainKeys() {
 	t.r.t.Helper()
-	raw := t.output()
-	pushed := 0
-	for _, m := range kitty.FindAllSubmatch(raw, -1) {
-		if m[1][0] == '>' {
-			pushed++
-		} else {
-			pushed--
+	pushed := map[string]int{}
+	on, others := "the main screen", false
+	for _, m := range keyboard.FindAllSubmatch(t.output(), -1) {
+		switch s := string(m[1]); {
+		case s == "?1049h":
+			on = "the alternate screen"
+		case s == "?1049l":
+			on = "the main screen"
+		case strings.HasSuffix(s, "m"):
+			others = s != ">4m" && s != ">4;0m"
+		case s[0] == '>':
+			pushed[on]++
+		default:
+			pushed[on] = max(pushed[on]-1, 0)
 		}
 	}
-	if pushed != 0 {
-		t.r.t.Errorf("%d kitty keyboard modes are left pushed", pushed)
+	for on, n := range pushed {
+		if n != 0 {
+			t.r.t.Errorf("%d keyboard modes are left pushed on %s", n, on)
+		}
 	}
-	if all := otherKeys.FindAllString(string(raw), -1); len(all) > 0 && !strings.HasSuffix(all[len(all)-1], ">4m") && !strings.HasSuffix(all[len(all)-1], ">4;0m") {
-		t.r.t.Errorf("modifyOtherKeys is left as %q", all[len(all)-1])
+	if others {
+		t.r.t.Error("modifyOtherKeys is left on")
 	}
 }

@@ -162,6 +162,7 @@ func (t *terminal) whole() {
 }
 
 func TestConsoleShowsWhatAnotherProcessWrites(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	c := r.open(120, 40)
 	c.shows("daemon up")
@@ -176,6 +177,7 @@ func TestConsoleShowsWhatAnotherProcessWrites(t *testing.T) {
 }
 
 func TestConsoleShowsTheLastOfManyReplacementsMadeWhileItWasStopped(t *testing.T) {
+	t.Parallel()
 	full(t)
 	r := newRig(t, agents)
 	c := r.open(120, 40)
@@ -216,6 +218,7 @@ func TestConsoleShowsTheLastOfManyReplacementsMadeWhileItWasStopped(t *testing.T
 }
 
 func TestConsoleOutlivesItsStateDirectory(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	t.Cleanup(func() {
 		if _, err := os.Stat(r.state + ".away"); err == nil {
@@ -249,6 +252,7 @@ func TestConsoleOutlivesItsStateDirectory(t *testing.T) {
 }
 
 func TestConsoleFitsAfterEveryResize(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	r.must(nil, "reserve", r.repo("api"), "--profile", "worker")
@@ -270,6 +274,7 @@ func TestConsoleFitsAfterEveryResize(t *testing.T) {
 const hostile = "\x1b]52;c;aGF4\x07\x1b]0;owned\x07\x1b[2J\x1b[?1049l\x1b[31mred\u202egnp\x1b]8;;http://x\x07link"
 
 func TestHostileOutputNeverReachesTheOperatorsTerminalRaw(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents+`
 [profiles.hostile]
 command = ["sh", "-c", "cat $FLEETDECK_TASK_FILE; printf 'the end\n'; exec sleep 600"]
@@ -315,6 +320,7 @@ ready = "pattern:the end"
 }
 
 func TestConsoleDispatchesAndPrunesByKeyboard(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	if err := os.WriteFile(r.config, []byte(strings.ReplaceAll(agents, "DIR", r.dir)+"\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -350,6 +356,7 @@ func TestConsoleDispatchesAndPrunesByKeyboard(t *testing.T) {
 }
 
 func TestConsoleWithoutATerminalPrintsTheStatus(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	cmd := r.command("--quiet")
 	out, err := cmd.Output()

@@ -54,6 +54,7 @@ profile = "worker"
 `
 
 func TestExplainForeseesWhatDispatchAnswers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, strings.Replace(explainable, `lock_wait = "10s"`, `lock_wait = "200ms"`, 1))
 	r.must(nil, "up")
 	worker := []string{"--profile", "worker"}
@@ -190,6 +191,7 @@ func (r *rig) entry(tree, entry string) {
 }
 
 func TestExplainNamesWhoHoldsTheLockAndTakesNone(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	path := r.repo("api")
@@ -206,6 +208,7 @@ func TestExplainNamesWhoHoldsTheLockAndTakesNone(t *testing.T) {
 }
 
 func TestExplainFindsATreeUnderItsOtherPaths(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	path := r.repo("api")
@@ -248,6 +251,7 @@ func TestExplainFindsATreeUnderItsOtherPaths(t *testing.T) {
 }
 
 func TestExplainMakesNoEventOfWhatItForesees(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	path := r.repo("api")
@@ -266,6 +270,7 @@ func TestExplainMakesNoEventOfWhatItForesees(t *testing.T) {
 }
 
 func TestExplainDrawsNothingForeign(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	path := r.repo("api")
@@ -278,6 +283,7 @@ func TestExplainDrawsNothingForeign(t *testing.T) {
 }
 
 func TestDiffCommandPrintsWhatDiffers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	repo := r.committed("api")
 	os.WriteFile(filepath.Join(repo, "file"), []byte("two\x1b[2J\n"), 0o644)

@@ -61,6 +61,7 @@ func (r *rig) refusals() int {
 }
 
 func TestADevMayNotSpawnByAnyWay(t *testing.T) {
+	t.Parallel()
 	r := newMCPRig(t)
 	dev, _ := r.dispatch(r.repo("dev"), "--profile", "worker", "--wait")
 	other, _ := r.dispatch(r.repo("other"), "--profile", "worker", "--wait")
@@ -140,6 +141,7 @@ func TestADevMayNotSpawnByAnyWay(t *testing.T) {
 }
 
 func TestAnArchitectMaySpawnByItsCommand(t *testing.T) {
+	t.Parallel()
 	r := newMCPRig(t)
 	boss, _ := r.dispatch(r.repo("boss"), "--profile", "worker", "--role", "architect", "--wait")
 	if _, code := r.as(r.identity(boss.Member), "dispatch", r.repo("target"), "--profile", "worker", "--wait"); code != 0 {
@@ -151,6 +153,7 @@ func TestAnArchitectMaySpawnByItsCommand(t *testing.T) {
 }
 
 func TestOnlyALiveMembersTokenIsOne(t *testing.T) {
+	t.Parallel()
 	r := newMCPRig(t)
 	live, _ := r.dispatch(r.repo("live"), "--profile", "worker", "--wait")
 	ended, _ := r.dispatch(r.repo("ended"), "--profile", "worker", "--wait")
@@ -192,6 +195,7 @@ func TestOnlyALiveMembersTokenIsOne(t *testing.T) {
 }
 
 func TestNobodyIsToldAToken(t *testing.T) {
+	t.Parallel()
 	r := newMCPRig(t)
 	dev, _ := r.dispatch(r.repo("dev"), "--profile", "worker", "--wait", "--task", "look around")
 	identity := r.identity(dev.Member)
@@ -267,6 +271,7 @@ func TestNobodyIsToldAToken(t *testing.T) {
 const withTCP = agents + "\n[mcp]\nlisten = \"127.0.0.1:0\"\n"
 
 func TestTheToolsOverTCPNeedATokenAndALocalName(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, withTCP)
 	r.must(nil, "up")
 	dev, _ := r.dispatch(r.repo("dev"), "--profile", "worker", "--wait")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -56,11 +57,6 @@ func (l language) missing() string {
 	return ""
 }
 
-// quickExit spares the processes of t the second that each waits at its end if it was built with the race detector.
-func quickExit(t *testing.T) {
-	t.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
-}
-
 // inEach runs a test in each language that is at hand, with a rig of its own.
 func inEach(t *testing.T, test func(t *testing.T, r *rig, l language)) {
 	for _, l := range languages {
@@ -68,7 +64,6 @@ func inEach(t *testing.T, test func(t *testing.T, r *rig, l language)) {
 			if why := l.missing(); why != "" {
 				t.Skipf("SKIPPED, not tested in %s: %s", l.name, why)
 			}
-			quickExit(t)
 			r := newRig(t, agents)
 			r.snippet(l) // compiled before any grace runs
 			r.must(nil, "up")
@@ -130,7 +125,11 @@ func (r *rig) snippet(l language) []string {
 		r.t.Fatal(err)
 	}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			continue // a program of an earlier call may be reading it just now
+		}
+		if err := os.WriteFile(path, content, 0o644); err != nil {
 			r.t.Fatal(err)
 		}
 	}
@@ -225,11 +224,30 @@ func (r *rig) lockWaiters() (pids []string) {
 	return pids
 }
 
+// tellOf says, where the test fails, what became of the runs.
+func (r *rig) tellOf(runs []*foreign) {
+	r.t.Cleanup(func() {
+		for _, f := range runs {
+			if r.t.Failed() {
+				f.Process.Kill()
+				f.Wait()
+				r.t.Logf("%v, pid %d: %v: %s", f.Args, f.Process.Pid, f.ProcessState, f.out.String())
+			}
+		}
+	})
+}
+
 // awaitLockWaiters waits until n processes have been seen to wait for the lock. On a slow machine the window of the
 // first may be over when the last begins.
 func (r *rig) awaitLockWaiters(n int) {
 	r.t.Helper()
 	seen := map[string]bool{}
+	r.t.Cleanup(func() {
+		if r.t.Failed() {
+			table, _ := os.ReadFile("/proc/locks")
+			r.t.Logf("seen to wait: %v; the locks:\n%s", seen, table)
+		}
+	})
 	r.await(strconv.Itoa(n)+" processes wait for the lock", func() bool {
 		for _, pid := range r.lockWaiters() {
 			seen[pid] = true
@@ -239,6 +257,7 @@ func (r *rig) awaitLockWaiters(n int) {
 }
 
 func TestForeignDispatcherGetsItsWorkerListed(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		tree := r.repo("naïve \"tree\" & co") // a path that needs quoting everywhere
 		f := r.foreign(l, filepath.Join(tree, "sub", "dir"), "worker")
@@ -257,6 +276,7 @@ func TestForeignDispatcherGetsItsWorkerListed(t *testing.T) {
 }
 
 func TestForeignDispatcherAndOursStaffATreeOnce(t *testing.T) {
+	t.Parallel()
 	const rounds, ours = 4, 8
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		r.must(nil, "lock", "--", "true")
@@ -329,7 +349,7 @@ func speakers(t *testing.T) []language {
 }
 
 func TestDispatchersInAllLanguagesLoseNoEntry(t *testing.T) {
-	quickExit(t)
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	r.must(nil, "lock", "--", "true")
@@ -344,6 +364,7 @@ func TestDispatchersInAllLanguagesLoseNoEntry(t *testing.T) {
 			}
 		}
 	}
+	r.tellOf(slices.Collect(maps.Values(all)))
 	r.awaitLockWaiters(len(all))
 	release()
 	won := 0
@@ -365,6 +386,7 @@ func TestDispatchersInAllLanguagesLoseNoEntry(t *testing.T) {
 }
 
 func TestForeignDispatcherKeepsWhatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
 	full(t)
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		far := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
@@ -400,6 +422,7 @@ func TestForeignDispatcherKeepsWhatIsNotItsOwn(t *testing.T) {
 }
 
 func TestForeignDispatcherEndsAsItShould(t *testing.T) {
+	t.Parallel()
 	full(t)
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339Nano) }
@@ -489,8 +512,8 @@ func TestForeignDispatcherEndsAsItShould(t *testing.T) {
 }
 
 func TestForeignDispatcherWaitsForTheLock(t *testing.T) {
+	t.Parallel()
 	full(t)
-	quickExit(t)
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	all := speakers(t)
@@ -504,15 +527,7 @@ func TestForeignDispatcherWaitsForTheLock(t *testing.T) {
 			}
 			runs = append(runs, f)
 		}
-		t.Cleanup(func() {
-			for _, f := range runs {
-				if t.Failed() {
-					f.Process.Kill()
-					f.Wait()
-					t.Logf("%v: %v: %s", f.Args, f.ProcessState, f.out.String())
-				}
-			}
-		})
+		r.tellOf(runs)
 		return runs
 	}
 	want := func(runs []*foreign, codes ...int) (won int) {
@@ -595,6 +610,7 @@ func (g *gatekeeper) await(t *testing.T) {
 }
 
 func TestForeignDispatcherHoldsTheLockWhileItDecides(t *testing.T) {
+	t.Parallel()
 	full(t)
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		if l.ours {
@@ -626,6 +642,7 @@ func TestForeignDispatcherHoldsTheLockWhileItDecides(t *testing.T) {
 }
 
 func TestForeignDispatcherThatIsLateDropsNobodyElsesEntry(t *testing.T) {
+	t.Parallel()
 	full(t)
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		tree := r.repo("tree")
@@ -654,10 +671,10 @@ func TestForeignDispatcherThatIsLateDropsNobodyElsesEntry(t *testing.T) {
 }
 
 func TestChildKeepsTheLockOfItsShellUnlessItIsClosed(t *testing.T) {
+	t.Parallel()
 	if err := exec.Command("flock", "--version").Run(); err != nil {
 		t.Skipf("SKIPPED: no flock(1) here: %v", err)
 	}
-	quickExit(t)
 	r := newRig(t, agents)
 	r.must(nil, "lock", "--", "true")
 	const agent = `sleep 600 >/dev/null 2>&1`

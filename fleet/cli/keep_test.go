@@ -174,6 +174,7 @@ func (r *rig) events(kind string) int {
 }
 
 func TestKeepersExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, kept+staffing("api", "worker", "always"))
 	tree := r.repo("api")
 	r.must(nil, "up")
@@ -193,6 +194,7 @@ func TestKeepersExcludeEachOther(t *testing.T) {
 }
 
 func TestKeeperStopsACrashLoopWithOneLine(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, inDaemon(kept)+staffing("api", "crashing", "on-failure"))
 	tree := r.repo("api")
 	r.must(nil, "up")
@@ -232,6 +234,7 @@ func TestKeeperStopsACrashLoopWithOneLine(t *testing.T) {
 
 // TestKilledKeeperSendsEachTaskOnce kills keepers, sooner or later after they began to work, and lets the last one finish.
 func TestKilledKeeperSendsEachTaskOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, strings.Replace(kept, `grace = "20s"`, `grace = "3s"`, 1))
 	r.must(nil, "up")
 	const n = 20
@@ -264,6 +267,7 @@ func TestKilledKeeperSendsEachTaskOnce(t *testing.T) {
 
 // TestNextKeeperFindsOutWhatBecameOfATask puts a task where each crash could have left it.
 func TestNextKeeperFindsOutWhatBecameOfATask(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		// crash leaves a trace and gives the reservation that the task was being sent under.
@@ -334,6 +338,7 @@ func TestNextKeeperFindsOutWhatBecameOfATask(t *testing.T) {
 }
 
 func TestKeeperStartsOneAgentInAHundredPassesOfOneGrace(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, kept+staffing("api", "slow", "always"))
 	tree := r.repo("api")
 	r.must(nil, "up")
@@ -356,6 +361,7 @@ func TestKeeperStartsOneAgentInAHundredPassesOfOneGrace(t *testing.T) {
 }
 
 func TestKeeperStartsNoMoreAtOnceThanItMay(t *testing.T) {
+	t.Parallel()
 	conf := strings.Replace(kept, "crashes = 3\n", "crashes = 3\nlaunches = 2\n", 1)
 	for i := range 5 {
 		conf += staffing(fmt.Sprint("t", i), "slow", "always")
@@ -391,6 +397,7 @@ func TestKeeperStartsNoMoreAtOnceThanItMay(t *testing.T) {
 }
 
 func TestKeeperStartsRestartNeverOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, inDaemon(kept)+staffing("api", "crashing", "never")+staffing("web", "worker", "never"))
 	r.repo("api")
 	web := r.repo("web")
@@ -419,6 +426,7 @@ func TestKeeperStartsRestartNeverOnce(t *testing.T) {
 }
 
 func TestQueueOutlivesDaemonAndKeeperInItsOrder(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, inDaemon(kept))
 	tree := r.repo("api")
 	r.must(nil, "up")
@@ -446,6 +454,7 @@ func TestQueueOutlivesDaemonAndKeeperInItsOrder(t *testing.T) {
 }
 
 func TestKeeperLeavesABusyFileAloneAndSaysSoOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, strings.Replace(kept, `prune_wait = "500ms"`, `prune_wait = "20ms"`, 1))
 	tree := r.repo("api")
 	r.must(nil, "up")
@@ -474,6 +483,7 @@ func TestKeeperLeavesABusyFileAloneAndSaysSoOnce(t *testing.T) {
 }
 
 func TestStopOfAllMembersIsNotUndoneByTheKeeper(t *testing.T) {
+	t.Parallel()
 	// While the stubborn one is waited for, the other tree is free for long.
 	stubborn := "[profiles.stubborn]\ncommand = [\"sh\", \"-c\", \"trap '' TERM; echo up; while :; do sleep 1; done\"]\nready = \"output\"\n"
 	r := newRig(t, inDaemon(kept)+stubborn+staffing("api", "worker", "always")+staffing("web", "stubborn", "always"))
@@ -488,6 +498,7 @@ func TestStopOfAllMembersIsNotUndoneByTheKeeper(t *testing.T) {
 }
 
 func TestRefusedDispatchMayWaitInTheQueue(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, kept)
 	tree := r.repo("api")
 	r.must(nil, "up")
@@ -528,6 +539,7 @@ func TestRefusedDispatchMayWaitInTheQueue(t *testing.T) {
 }
 
 func TestQueuePassesByATaskThatIsRefusedTooOften(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, kept)
 	tree := r.repo("api")
 	r.must(nil, "up")
@@ -548,6 +560,7 @@ func TestQueuePassesByATaskThatIsRefusedTooOften(t *testing.T) {
 
 // TestKeeperEndsBySignal also sees that it leaves the agents alone.
 func TestKeeperEndsBySignal(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, kept+staffing("api", "worker", "always"))
 	tree := r.repo("api")
 	r.must(nil, "up")

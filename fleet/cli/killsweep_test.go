@@ -45,7 +45,6 @@ func newSweep(t *testing.T) *sweep {
 	if err != nil {
 		t.Skipf("SKIPPED, no system call was made to fail: strace cannot trace here: %v: %s", err, out)
 	}
-	quickExit(t)
 	s := &sweep{rig: newRig(t, sweepAgents), strace: strace}
 	s.must(nil, "up")
 	doc := `{"` + standing + `": {"id": "other", "expires_at": "2100-01-01T00:00:00Z", "mine": [1, 2]}}`
@@ -161,6 +160,7 @@ func (s *sweep) leaveDeadWritersFile() {
 }
 
 func TestDispatcherKilledAtAnySystemCallLeavesASoundFile(t *testing.T) {
+	t.Parallel()
 	full(t)
 	s := newSweep(t)
 	lock, dir := s.file()+".lock", s.state
@@ -204,6 +204,7 @@ func TestDispatcherKilledAtAnySystemCallLeavesASoundFile(t *testing.T) {
 const tries = 30
 
 func TestFailingSystemCallIsAClearErrorAndKeepsTheOldFile(t *testing.T) {
+	t.Parallel()
 	full(t)
 	s := newSweep(t)
 	for _, f := range []struct {
@@ -249,6 +250,7 @@ func TestFailingSystemCallIsAClearErrorAndKeepsTheOldFile(t *testing.T) {
 }
 
 func TestInterruptedLockIsTakenAllTheSame(t *testing.T) {
+	t.Parallel()
 	full(t)
 	s := newSweep(t)
 	for n := 1; n <= 2; n++ {
@@ -263,6 +265,7 @@ func TestInterruptedLockIsTakenAllTheSame(t *testing.T) {
 }
 
 func TestDirectoryThatCannotBeSyncedIsDoneWithAWarning(t *testing.T) {
+	t.Parallel()
 	full(t)
 	s := newSweep(t)
 	for _, command := range []string{"reserve", "dispatch"} {

@@ -138,6 +138,7 @@ func (r *leakRig) nothingLeft() {
 
 // A pool that shrinks silently is how a fix of this kind goes wrong: each failing path must give the slot back.
 func TestFailedLaunchesGiveEverySlotAndTreeBack(t *testing.T) {
+	t.Parallel()
 	full(t)
 	t.Run("command not found", func(t *testing.T) {
 		r := newLeakRig(t)

@@ -289,6 +289,7 @@ func (s *leakSweep) killAt(n int, do act) (out fleet.Outcome, steps []string, st
 }
 
 func TestADaemonKilledBetweenAnyTwoStepsLeavesWhatIsTrue(t *testing.T) {
+	t.Parallel()
 	full(t)
 	for _, path := range []struct {
 		name, profile string

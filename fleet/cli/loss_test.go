@@ -41,6 +41,7 @@ func (r *rig) nobodyTwice(tree string) {
 }
 
 func TestDaemonThatEndsWhileItEndsALaunchDoesNotFreeTheTree(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, stubborn)
 	r.must(nil, "up")
 	tree := r.repo("api")
@@ -67,6 +68,7 @@ func TestDaemonThatEndsWhileItEndsALaunchDoesNotFreeTheTree(t *testing.T) {
 }
 
 func TestAgentWhoseDirectoryIsGoneKeepsItsTree(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	tree := r.repo("api")
@@ -91,6 +93,7 @@ func TestAgentWhoseDirectoryIsGoneKeepsItsTree(t *testing.T) {
 }
 
 func TestLostRegistryForgetsNoAgent(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	tree, booting := r.repo("api"), r.repo("booting")
@@ -124,6 +127,7 @@ func TestLostRegistryForgetsNoAgent(t *testing.T) {
 }
 
 func TestAgentCannotStartTheDaemonOfItsFleet(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, stubborn)
 	r.must(nil, "up")
 	if out, code := r.dispatch(r.repo("api"), "--profile", "starter", "--wait"); code != 0 {
@@ -145,6 +149,7 @@ func TestAgentCannotStartTheDaemonOfItsFleet(t *testing.T) {
 }
 
 func TestSilentDaemonIsToldFromNone(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	socket := filepath.Join(r.state, "fleetd.sock")
@@ -163,6 +168,7 @@ func TestSilentDaemonIsToldFromNone(t *testing.T) {
 }
 
 func TestWrongCallsSaySo(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	tree := r.repo("api")
 	bare := filepath.Join(r.dir, "bare.git")

@@ -77,6 +77,7 @@ func shortly(t *testing.T) {
 }
 
 func TestRoleSlotCharterRosterAndWhoamiAgree(t *testing.T) {
+	t.Parallel()
 	shortly(t)
 	r := newRig(t, machineConfig)
 	r.must(nil, "up")

@@ -174,6 +174,7 @@ func wantRefusal(t *testing.T, what string, got toolAnswer, code fleet.Code) {
 }
 
 func TestTheToolsDoWhatTheCommandsDo(t *testing.T) {
+	t.Parallel()
 	for name, door := range doors {
 		t.Run(name, func(t *testing.T) {
 			r := newMCPRig(t)
@@ -230,6 +231,7 @@ func TestTheToolsDoWhatTheCommandsDo(t *testing.T) {
 }
 
 func TestTheToolsActAsTheMemberThatCalls(t *testing.T) {
+	t.Parallel()
 	for name, door := range doors {
 		t.Run(name, func(t *testing.T) {
 			r := newMCPRig(t)
@@ -306,6 +308,7 @@ func mcpAgent(path string) int {
 }
 
 func TestAnAgentAsksWhoItIsFromInside(t *testing.T) {
+	t.Parallel()
 	for role, spawns := range map[string]bool{fleet.RoleDev: false, "architect": true} {
 		t.Run(role, func(t *testing.T) {
 			r := newMCPRig(t)

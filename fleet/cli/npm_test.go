@@ -118,6 +118,7 @@ func (n *nodeClient) call(tool string, args map[string]any) toolAnswer {
 }
 
 func TestAClientInAnotherLanguageIsServed(t *testing.T) {
+	t.Parallel()
 	dir := installSDK(t)
 	exe, err := os.Executable()
 	if err != nil {

@@ -27,6 +27,7 @@ profile = "reader"
 `
 
 func TestASlotHasOneMemberHoweverManyAsk(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, twoArchitects)
 	r.must(nil, "up")
 	trees := make([]string, racers)
@@ -73,6 +74,7 @@ func TestASlotHasOneMemberHoweverManyAsk(t *testing.T) {
 }
 
 func TestARefusedSlotReachesNoLauncher(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, twoArchitects)
 	r.must(nil, "up")
 	for _, name := range []string{"api", "web"} {

@@ -76,6 +76,7 @@ ready = "report"
 `
 
 func TestThePlainViewTellsEachChangeInALineOfItsOwn(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, withAsker)
 	v := r.view("--plain")
 	v.shows("daemon is down, start it with 'fleetdeck up'")
@@ -106,6 +107,7 @@ func TestThePlainViewTellsEachChangeInALineOfItsOwn(t *testing.T) {
 }
 
 func TestARecordedIncidentIsReplayedByAnotherProcess(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, withAsker)
 	r.must(nil, "up")
 	file := filepath.Join(r.dir, "incident")
@@ -154,6 +156,7 @@ func TestARecordedIncidentIsReplayedByAnotherProcess(t *testing.T) {
 }
 
 func TestTheFlagsOfTheConsoleThatExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	for _, args := range [][]string{
 		{"--record=a", "--replay=b"}, {"--speed=2"}, {"--replay=a", "--speed=-1"}, {"--record=a"}, {"--replay=a"},
@@ -166,6 +169,7 @@ func TestTheFlagsOfTheConsoleThatExcludeEachOther(t *testing.T) {
 }
 
 func TestAReadOnlyConsoleStartsNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, agents)
 	c := r.open(120, 40, "--read-only", "--no-color")
 	c.shows("DAEMON DOWN")

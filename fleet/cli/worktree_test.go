@@ -80,6 +80,7 @@ ready = "pattern:never"
 `
 
 func TestDispatchIntoANewWorktree(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, impatient+"[worktrees]\ndir = \"wt\"\n")
 	r.must(nil, "up")
 	repo := r.committed("api")
@@ -113,6 +114,7 @@ func TestDispatchIntoANewWorktree(t *testing.T) {
 }
 
 func TestRefusedDispatchLeavesNoWorktree(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, impatient)
 	r.must(nil, "up")
 	for _, tt := range []struct {
@@ -172,6 +174,7 @@ func TestRefusedDispatchLeavesNoWorktree(t *testing.T) {
 }
 
 func TestWrongCallOfNewWorktreeMakesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, impatient)
 	r.must(nil, "up")
 	repo := r.committed("api")
@@ -189,6 +192,7 @@ func TestWrongCallOfNewWorktreeMakesNothing(t *testing.T) {
 }
 
 func TestWorktreeOfAnUnknownOutcomeStays(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, strings.Replace(impatient, "lock_wait", "grace = \"2s\"\nlock_wait", 1))
 	r.must(nil, "up")
 	repo := r.committed("api")
@@ -204,6 +208,7 @@ func TestWorktreeOfAnUnknownOutcomeStays(t *testing.T) {
 }
 
 func TestWorktreeWhoseAgentDiedStaysAndThatIsSaid(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, impatient)
 	r.must(nil, "up")
 	repo := r.committed("api")
@@ -217,6 +222,7 @@ func TestWorktreeWhoseAgentDiedStaysAndThatIsSaid(t *testing.T) {
 }
 
 func TestNewWorktreeThatMayNotBeVacantStays(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, meanwhile string // what is run while the worktree is made
 		exit            int
@@ -252,6 +258,7 @@ func TestNewWorktreeThatMayNotBeVacantStays(t *testing.T) {
 }
 
 func TestOfManyDispatchesForOneBranchOneIsAccepted(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, strings.Replace(impatient, "200ms", "20s", 1))
 	r.must(nil, "up")
 	repo := r.committed("api")
@@ -281,6 +288,7 @@ func TestOfManyDispatchesForOneBranchOneIsAccepted(t *testing.T) {
 }
 
 func TestCrashBetweenWorktreeAndReservationLeavesAFreeTree(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("no /proc: the hook finds its dispatcher there")
 	}
@@ -308,6 +316,7 @@ func TestCrashBetweenWorktreeAndReservationLeavesAFreeTree(t *testing.T) {
 }
 
 func TestRefusalForAHeldTreeOffersTheOtherWays(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, impatient)
 	r.must(nil, "up")
 	repo := r.committed("api")
@@ -319,6 +328,7 @@ func TestRefusalForAHeldTreeOffersTheOtherWays(t *testing.T) {
 }
 
 func TestAMemberThatMayNotSpawnMakesNoWorktree(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, impatient)
 	r.must(nil, "up")
 	repo := r.committed("api")

@@ -98,6 +98,11 @@ func TestAHookTellsTheDaemonAndNobodyElse(t *testing.T) {
 	}
 	r.kill()
 	r.must(nil, "up")
+	r.prints("\033]0;✳ api\a")
+	r.await("its title is heard", func() bool {
+		r.must(&w, "explain", member)
+		return len(w.Testimonies) > 1 && w.Testimonies[1].Source == "title"
+	})
 	if m := r.member(member); m.State != fleet.StateIdle || m.StateSource != "hook" || m.StateMessage != "pushed" {
 		t.Errorf("after the daemon was killed: %s %q by %s", m.State, m.StateMessage, m.StateSource)
 	}
@@ -175,7 +180,7 @@ func TestAHookNeverHoldsTheAgentUp(t *testing.T) {
 }
 
 func TestATerminalTellsWhatNoHookDoes(t *testing.T) {
-	r, member, _ := talking(t, "codex")
+	r, member, as := talking(t, "codex")
 	if m := r.member(member); m.State != fleet.StateUnknown {
 		t.Errorf("%s by %s before it said anything", m.State, m.StateSource)
 	}
@@ -191,6 +196,10 @@ func TestATerminalTellsWhatNoHookDoes(t *testing.T) {
 	r.awaitState(member, fleet.StateWorking, "progress")
 	r.prints("\033]0;api\a\033]7501;state=done\033\\")
 	r.awaitState(member, fleet.StateIdle, "title", "progress")
+	r.prints(strings.Repeat(" ", 100<<10) + "\033]9;Approval requested: rm y\a")
+	r.awaitState(member, fleet.StateWaiting, "progress")
+	r.agentHook(t, as, "codex", "", `{"type":"agent-turn-complete","thread-id":"s"}`)
+	r.awaitState(member, fleet.StateIdle, "hook")
 	r.kill()
 	r.must(nil, "up") // its notification is in the output still, and long answered
 	r.prints("\033]0;⠋ api\a")

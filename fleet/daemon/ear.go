@@ -131,6 +131,11 @@ func (e *ear) signal(s witness.Signal, fresh bool, now time.Time) func(*hearing)
 		return testify(witness.Progress, fleet.StateIdle, "")
 	case witness.Cleared:
 		return withdraw(witness.Progress)
+	case witness.Bell:
+		if !fresh {
+			return nil
+		}
+		return func(h *hearing) { h.notice, h.noticeAt = "it rang the bell", now } // for what, nobody can tell
 	case witness.Notice:
 		if !fresh {
 			return nil // it was answered long ago, perhaps

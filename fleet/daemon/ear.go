@@ -32,7 +32,8 @@ type ear struct {
 	profile config.Profile
 	scanner witness.Scanner
 	next    uint64 // the offset of the next byte
-	old     uint64 // what was printed before this was heard by an earlier daemon, or by nobody
+	began   bool
+	old     uint64 // what was printed before it began was heard by an earlier daemon, or by nobody
 	said    map[witness.Source]witness.Testimony
 
 	timer   *time.Timer // fires when the screen is to be looked at; stopped while it is not
@@ -49,8 +50,8 @@ func (d *Daemon) newEar(rec record) *ear {
 
 // follow says what to stream: all that was not heard yet.
 func (e *ear) follow(status launch.Status) launch.FollowOptions {
-	if e.old == 0 {
-		e.old = status.Output
+	if !e.began {
+		e.began, e.old = true, status.Output
 	}
 	return launch.FollowOptions{Output: true, From: e.next, Cursor: true}
 }

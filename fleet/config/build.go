@@ -110,18 +110,24 @@ func (b *builder) build(f file) *Config {
 
 func (b *builder) profile(name string, p fileProfile) Profile {
 	key := "profiles." + name
-	out := Profile{Name: name, Agent: p.Agent, Command: p.Command, Ready: Ready{On: "started"}, Env: p.Env}
+	out := Profile{Ready: Ready{On: "started"}}
+	way := ""
 	if p.Agent != "" {
 		a, ok := agent.Lookup(p.Agent)
 		if !ok {
 			b.fail(key+".agent", "%q is no known agent: use %s, or give a command", p.Agent, strings.Join(agent.Names(), ", "))
 			return out
 		}
-		out.Ready = Ready{On: a.Ready}
-		if len(out.Command) == 0 {
-			out.Command = a.Command
-		}
+		out, way = builtin(a), a.Charter
 	}
+	out.Name, out.Env, out.Args = name, p.Env, p.Args
+	if len(p.Command) > 0 {
+		out.Command, way = p.Command, ""
+	}
+	if len(p.Resume) > 0 {
+		out.Resume = p.Resume
+	}
+	b.signs(key, p, &out)
 	if len(out.Command) == 0 || out.Command[0] == "" {
 		b.fail(key, "needs an agent or a command")
 	}
@@ -129,7 +135,13 @@ func (b *builder) profile(name string, p fileProfile) Profile {
 		out.Command = slices.Clone(out.Command)
 		out.Command[0] = b.abs(out.Command[0])
 	}
-	out.Charter = b.charterWay(key+".charter", p.Charter, out.Command)
+	if len(p.Args) > 0 && !slices.Contains(out.Command, "{args}") {
+		b.fail(key+".args", "the command has no {args}: write them into it")
+	}
+	if p.Charter != "" {
+		way = p.Charter
+	}
+	out.Charter = b.charterWay(key+".charter", way, out.Command)
 	if p.Ready != "" {
 		out.Ready = b.ready(key+".ready", p.Ready)
 	}

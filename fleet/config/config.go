@@ -66,6 +66,15 @@ type Profile struct {
 	// Charter is the way by which the agent is handed its charter: one of the ways below.
 	Charter string
 	Ready   Ready
+	// Args take the place of {args} in the command.
+	Args []string
+	// Resume takes a session up again; empty where the agent cannot.
+	Resume []string
+	// Hooks says how far the agent is made to report by itself.
+	Hooks Hooks
+	// Titles, Notices and Screens say what the agent's terminal means: the profile's own before those of the agent.
+	Titles, Notices []agent.Sign
+	Screens         []agent.Dialog
 	// Env names variables of the daemon's environment that the agent gets beside the usual ones, or sets some ("NAME=value").
 	Env []string
 }
@@ -76,6 +85,16 @@ const (
 	CharterFile     = "file"     // the agent reads the file
 	CharterEnv      = "env"      // in $FLEETDECK_CHARTER
 	CharterTyped    = "typed"    // typed into the terminal once the agent is ready, the task after it
+)
+
+// Hooks is how far an agent is made to report by itself.
+type Hooks string
+
+// The ways to have an agent report.
+const (
+	HooksUsual Hooks = ""     // what the agent runs without being asked
+	HooksAll   Hooks = "all"  // also what its own trust gate would stop
+	HooksNone  Hooks = "none" // nothing is added to its launch
 )
 
 // Ready says when a launch is listed.
@@ -144,6 +163,13 @@ type fileProfile struct {
 	Charter string   `toml:"charter"`
 	Ready   string   `toml:"ready"`
 	Env     []string `toml:"env"`
+	Args    []string `toml:"args"`
+	Resume  []string `toml:"resume"`
+	Hooks   *bool    `toml:"hooks"`
+
+	Titles  []fileSign   `toml:"titles"`
+	Notices []fileSign   `toml:"notices"`
+	Screens []fileDialog `toml:"screens"`
 }
 
 // Error is what is wrong in a configuration file, and where.
@@ -227,7 +253,7 @@ func (c *Config) addBuiltins() {
 	}
 	if len(c.Profiles) == 0 {
 		for _, a := range agent.OnPath() {
-			c.Profiles[a.Name] = Profile{Name: a.Name, Agent: a.Name, Command: a.Command, Charter: charterWay(a.Command), Ready: Ready{On: a.Ready}}
+			c.Profiles[a.Name] = builtin(a)
 		}
 	}
 }

@@ -151,7 +151,7 @@ func (d *Daemon) checkNames(req *api.Spawn) (config.Profile, error) {
 
 // canRun looks for the profile's command, so that one that is not there is refused at once.
 func (d *Daemon) canRun(p config.Profile) error {
-	_, err := lookPath(p.Command[0], d.environment(p, nil))
+	_, err := lookPath(p.Command[0], d.environment(p, nil, nil))
 	if err != nil {
 		return fleet.Refuse(fleet.CodeLaunchFailed, "profile %s: %w", p.Name, err).
 			WithHint("install it, or mend the profile's command in fleetdeck.toml")

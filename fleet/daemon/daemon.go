@@ -58,8 +58,9 @@ type Daemon struct {
 	cancel  context.CancelCauseFunc
 	tending sync.WaitGroup
 
-	reports reports
-	keeping keeping
+	reports  reports
+	hearings hearings
+	keeping  keeping
 
 	secretOnce sync.Once
 	secret     []byte

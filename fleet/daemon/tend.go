@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/agent"
 	"fleetdeck/fleet/config"
 	"fleetdeck/fleet/launch"
 	"fleetdeck/fleet/launch/process"
@@ -171,7 +172,13 @@ func (t *tender) start(rec record) (launch.Terminal, error) {
 		return nil, launchFailed("%w", err)
 	}
 	// The token's hash is on record before anybody can have the token.
-	if err := t.d.reg.update(rec.ID, func(r *record) error { r.TokenSHA256 = hashToken(token); return nil }); err != nil {
+	if err := t.d.reg.update(rec.ID, func(r *record) error {
+		r.TokenSHA256 = hashToken(token)
+		if agent.Mentions(t.d.Config.Profiles[rec.Profile].Command, "{session}") {
+			r.Session = sessionOf(rec.ID)
+		}
+		return nil
+	}); err != nil {
 		return nil, launchFailed("%w", err)
 	}
 	return t.d.Launcher.Start(t.d.ctx, spec)
@@ -326,6 +333,7 @@ func (t *tender) step(change func(*record) error) error {
 
 // watch follows a member's terminal until it has ended.
 func (t *tender) watch(ctx context.Context, term launch.Terminal) {
+	ear := t.d.newEar(t.record())
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
 		status, err := term.Status(ctx)
 		switch {
@@ -343,19 +351,28 @@ func (t *tender) watch(ctx context.Context, term launch.Terminal) {
 			t.exited(status.Exit)
 			return
 		}
-		frames, err := term.Follow(ctx, launch.FollowOptions{Cursor: true})
+		frames, err := term.Follow(ctx, ear.follow(status))
 		if err != nil {
 			sleep(ctx, pause)
 			continue
 		}
-		for frame := range frames {
-			pause = 50 * time.Millisecond
-			if frame.Query {
-				t.d.screens.answerCursor(ctx, t.id, term, frame.Offset)
-			}
-			if s := frame.Status; s != nil && s.Phase == launch.Exited {
-				t.exited(s.Exit)
-				return
+		for open := true; open; {
+			select {
+			case <-ear.due():
+				ear.look(ctx, term)
+			case frame, ok := <-frames:
+				if open = ok; !ok {
+					break
+				}
+				pause = 50 * time.Millisecond
+				if frame.Query {
+					t.d.screens.answerCursor(ctx, t.id, term, frame.Offset)
+				}
+				if s := frame.Status; s != nil && s.Phase == launch.Exited {
+					t.exited(s.Exit)
+					return
+				}
+				ear.hear(frame)
 			}
 		}
 		sleep(ctx, pause)

@@ -239,7 +239,11 @@ func TestAUsersKeysInTheSessionDisturbNothing(t *testing.T) {
 	eventually(t, "there are two windows", func() bool {
 		return s.do("display-message", "-p", "-t", "="+Session(spec.ID)+":", "#{session_windows}") == "2"
 	})
-	u.types("\x02p\x02%") // back, and split the agent's window
+	u.types("\x02p") // back, and split the agent's window
+	eventually(t, "the agent's window is shown", func() bool {
+		return s.do("display-message", "-p", "-t", "="+Session(spec.ID)+":", "#{window_index}") == "0"
+	})
+	u.types("\x02%")
 	eventually(t, "the window is split", func() bool {
 		return len(strings.Fields(s.do("list-panes", "-s", "-t", "="+Session(spec.ID), "-F", "#{pane_id}"))) == 3
 	})

@@ -2,7 +2,7 @@ package cli
 
 import "fleetdeck/fleet/launch/embedded"
 
-// internal runs the parts of the program that only the program itself starts: the holder of a terminal, and the last gate
+// internal runs the parts of the program that only the program itself starts: the holder of a terminal, also in a pane, and the last gate
 // before an agent. They come before everything else, so that they load no configuration and take no flags.
 func internal(args []string) (code int, ok bool) {
 	if len(args) == 0 {
@@ -12,6 +12,10 @@ func internal(args []string) (code int, ok bool) {
 	case "holder":
 		if len(args) == 3 && args[1] == "--dir" {
 			return embedded.HolderMain(args[2]), true
+		}
+	case "pane":
+		if len(args) == 3 && args[1] == "--dir" {
+			return embedded.PaneMain(args[2]), true
 		}
 	case "agent-exec":
 		return embedded.GateMain(args[1:]), true

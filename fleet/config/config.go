@@ -48,6 +48,12 @@ type Config struct {
 	MCPListen string
 	// WorktreeDir is the directory below which new linked worktrees go; empty means beside their repository.
 	WorktreeDir string
+	// Launcher holds the agents of profiles that name none.
+	Launcher string
+	// TmuxServer is empty for a tmux server of the fleet's own, [TmuxUser], or the path of a server's socket.
+	TmuxServer string
+	// HerdrSocket is where herdr listens; empty means in its usual place.
+	HerdrSocket string
 	Console     Console
 }
 
@@ -66,6 +72,8 @@ type Profile struct {
 	// Charter is the way by which the agent is handed its charter: one of the ways below.
 	Charter string
 	Ready   Ready
+	// Launcher holds the agent: one of [Launchers].
+	Launcher string
 	// Env names variables of the daemon's environment that the agent gets beside the usual ones, or sets some ("NAME=value").
 	Env []string
 }
@@ -122,6 +130,9 @@ type file struct {
 	Keeper    fileKeeper             `toml:"keeper"`
 	MCP       fileMCP                `toml:"mcp"`
 	Worktrees fileWorktrees          `toml:"worktrees"`
+	Launcher  string                 `toml:"launcher"`
+	Tmux      fileTmux               `toml:"tmux"`
+	Herdr     fileHerdr              `toml:"herdr"`
 	Console   fileConsole            `toml:"console"`
 }
 
@@ -144,6 +155,8 @@ type fileProfile struct {
 	Charter string   `toml:"charter"`
 	Ready   string   `toml:"ready"`
 	Env     []string `toml:"env"`
+
+	Launcher string `toml:"launcher"`
 }
 
 // Error is what is wrong in a configuration file, and where.
@@ -206,6 +219,7 @@ func Default(cwd string) *Config {
 		Grace: DefaultGrace, LockWait: DefaultLockWait, PruneWait: DefaultPruneWait,
 		Roles:    map[fleet.Role]Role{},
 		Profiles: map[string]Profile{},
+		Launcher: LauncherEmbedded,
 		Keeper:   DefaultKeeper,
 		Console:  defaultConsole(),
 	}
@@ -227,7 +241,7 @@ func (c *Config) addBuiltins() {
 	}
 	if len(c.Profiles) == 0 {
 		for _, a := range agent.OnPath() {
-			c.Profiles[a.Name] = Profile{Name: a.Name, Agent: a.Name, Command: a.Command, Charter: charterWay(a.Command), Ready: Ready{On: a.Ready}}
+			c.Profiles[a.Name] = Profile{Name: a.Name, Agent: a.Name, Command: a.Command, Charter: charterWay(a.Command), Ready: Ready{On: a.Ready}, Launcher: c.Launcher}
 		}
 	}
 }

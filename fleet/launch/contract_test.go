@@ -22,6 +22,8 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/launch"
 	"fleetdeck/fleet/launch/embedded"
+	"fleetdeck/fleet/launch/herdr"
+	"fleetdeck/fleet/launch/herdr/herdrtest"
 	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/launch/tmux"
 )
@@ -127,6 +129,14 @@ var places = []struct {
 			";", "set", "-t", "mine", "destroy-unattached", "off")
 		return tmuxPlace(t, "", socket, socket)
 	}},
+	{"herdr 0.6", func(t *testing.T) place { return herdrPlace(t, 11) }},
+	{"herdr 0.7.4", func(t *testing.T) place { return herdrPlace(t, 16) }},
+	{"herdr 0.7.5", func(t *testing.T) place { return herdrPlace(t, 17) }},
+}
+
+func herdrPlace(t *testing.T, protocol int) place {
+	s := herdrtest.Start(t, protocol)
+	return place{Launcher: herdr.New(exe(t), s.Socket), kill: func(*testing.T) { s.Kill() }}
 }
 
 // needTmux gives a directory for a server's socket, where there is a tmux.

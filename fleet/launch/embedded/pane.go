@@ -33,6 +33,8 @@ type Pane struct {
 	// Open runs argv in a new pane, without a shell or with its words quoted, and returns once that was asked for. It may
 	// be called again for the same member, and an error need not mean that nothing will run.
 	Open func(ctx context.Context, argv []string) error
+	// Discard, where it is set, takes away what Open left where no holder came of it.
+	Discard func()
 	// Resize is the command that gives the pane the size {cols} by {rows}. Where it is empty, or does nothing, the
 	// agent's terminal keeps the pane's size.
 	Resize []string
@@ -74,7 +76,11 @@ func (l *Launcher) open(ctx context.Context, spec launch.Spec, pane Pane) error 
 		return errors.Join(err, lerr) // a holder lives
 	}
 	defer unlock(lock)
-	if rerr := t.revoke(); rerr != nil {
+	rerr := t.revoke()
+	if pane.Discard != nil && errors.Is(rerr, launch.ErrNotStarted) {
+		pane.Discard()
+	}
+	if rerr != nil {
 		return fmt.Errorf("%w: %w", rerr, err)
 	}
 	return err // a holder has been there

@@ -19,6 +19,7 @@ import (
 	"fleetdeck/fleet/daemon"
 	"fleetdeck/fleet/launch"
 	"fleetdeck/fleet/launch/embedded"
+	"fleetdeck/fleet/launch/herdr"
 	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/launch/tmux"
 	"fleetdeck/fleet/plain"
@@ -81,7 +82,7 @@ func (s *session) runDaemon(ctx context.Context, log io.Writer) error {
 
 // launchers are those that a profile can name beside the embedded one.
 func (s *session) launchers(exe string) []launch.Launcher {
-	return []launch.Launcher{tmux.New(exe, s.dir.Path, s.conf.TmuxServer)}
+	return []launch.Launcher{tmux.New(exe, s.dir.Path, s.conf.TmuxServer), herdr.New(exe, s.conf.HerdrSocket)}
 }
 
 // ensureDaemon starts the daemon in the background if none answers, and waits until one does.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/launch/herdr/herdrtest"
 	"fleetdeck/fleet/launch/tmux"
 )
 
@@ -185,5 +186,34 @@ func TestALaunchWithoutItsTmuxFailsAndSaysWhy(t *testing.T) {
 	r.awaitOccupancy(tree, fleet.Free)
 	if out, code := r.dispatch(tree, "--profile", "outside", "--wait"); code != 0 {
 		t.Errorf("dispatch outside tmux: exit %d: %+v", code, out)
+	}
+}
+
+func TestMembersInHerdrSurviveTheDaemonAndEndWithHerdr(t *testing.T) {
+	full(t)
+	for _, protocol := range []int{16, 20} {
+		t.Run(fmt.Sprint("protocol ", protocol), func(t *testing.T) {
+			s := herdrtest.Start(t, protocol)
+			r := newRig(t, "launcher = \"herdr\"\n"+agents+"[herdr]\nsocket = \""+s.Socket+"\"\n")
+			tree := r.repo("a")
+			r.must(nil, "up")
+			if out, code := r.dispatch(tree, "--profile", "worker", "--wait"); code != 0 {
+				t.Fatalf("dispatch: exit %d: %+v", code, out)
+			}
+			before := r.members()[0]
+			if before.Terminal != "herdr:"+before.ID || len(s.Panes()) != 1 {
+				t.Errorf("terminal %q, %d panes", before.Terminal, len(s.Panes()))
+			}
+			r.kill()
+			r.must(nil, "up")
+			if got := r.alive(); len(got) != 1 || got[0].Pid != before.Pid || !processAlive(before.Pid) {
+				t.Errorf("members %+v, want %+v", got, before)
+			}
+			s.Kill()
+			r.awaitOccupancy(tree, fleet.Free)
+			if processAlive(before.Pid) {
+				t.Error("its process lives")
+			}
+		})
 	}
 }

@@ -226,6 +226,7 @@ func (u *user) sees(text string) {
 }
 
 func TestAUsersKeysInTheSessionDisturbNothing(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	spec, held := s.start()
 	u := s.attach(spec.ID, 90, 25)
@@ -270,6 +271,7 @@ func TestAUsersKeysInTheSessionDisturbNothing(t *testing.T) {
 }
 
 func TestAClosedPaneEndsItsAgentInOrder(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"kill-pane", "kill-session", "kill-server"} {
 		t.Run(how, func(t *testing.T) {
 			s := newServer(t)
@@ -289,6 +291,7 @@ func TestAClosedPaneEndsItsAgentInOrder(t *testing.T) {
 }
 
 func TestThePaneTakesTheSizeThatTheAgentIsGivenAndAUserTakesTheirs(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	spec, held := s.start()
 	paneSize := func() string {
@@ -319,6 +322,7 @@ func TestThePaneTakesTheSizeThatTheAgentIsGivenAndAUserTakesTheirs(t *testing.T)
 
 // A server that hangs is asked to open a session, and does so once nobody wants it any more.
 func TestAStartThatTmuxTookTooLongForBeginsNothingLater(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	_, other := s.start()
 	pid, err := strconv.Atoi(s.do("display-message", "-p", "#{pid}"))
@@ -362,6 +366,7 @@ func TestAStartThatTmuxTookTooLongForBeginsNothingLater(t *testing.T) {
 }
 
 func TestAnAgentThatPrintsALotIsNotHeldUpByAHungServer(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	spec := s.spec()
 	spec.Argv = []string{"/bin/sh", "-c", "head -c 2000000 /dev/zero | tr '\\0' x; echo; echo printed; exec sleep 600"}
@@ -391,6 +396,7 @@ func TestAnAgentThatPrintsALotIsNotHeldUpByAHungServer(t *testing.T) {
 }
 
 func TestAServerThatWouldCrashIsNotAskedForASession(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.do("new-session", "-d", "-s", "mine", ";", "set-option", "-g", "window-size", "manual")
 	s.l.server = s.socket

@@ -301,7 +301,18 @@ func TestOneIdStartsOneAgentHoweverOftenItIsStarted(t *testing.T) {
 		starts := filepath.Join(t.TempDir(), "starts")
 		s := p.spec(t, "note", starts)
 		pids := make([]int, 4)
-		var all sync.WaitGroup
+		var all, looking sync.WaitGroup
+		started := make(chan struct{})
+		looking.Go(func() { // whoever looks meanwhile must not call the start off
+			for {
+				select {
+				case <-started:
+					return
+				default:
+					p.Find(t.Context(), s.ID, s.Dir)
+				}
+			}
+		})
 		for i := range pids {
 			all.Go(func() {
 				held, err := p.Start(t.Context(), s)
@@ -315,6 +326,8 @@ func TestOneIdStartsOneAgentHoweverOftenItIsStarted(t *testing.T) {
 			})
 		}
 		all.Wait()
+		close(started)
+		looking.Wait()
 		in(t, p.start(t, s), launch.Running)
 		for _, pid := range pids {
 			if pid != pids[0] || pid == 0 {

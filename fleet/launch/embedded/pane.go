@@ -173,6 +173,10 @@ func logTo(dir string) error {
 }
 
 func beginInPane(dir string) (*holder, error) {
+	// Another pane may have been quicker, and be over: one agent is started once.
+	if _, err := readRecord(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(errors.New("the agent has been started already"), err)
+	}
 	var rec paneRecord
 	if err := readJSON(filepath.Join(dir, paneFile), &rec); err != nil {
 		return nil, err

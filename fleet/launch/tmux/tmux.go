@@ -60,9 +60,9 @@ func (l *Launcher) Start(ctx context.Context, spec launch.Spec) (launch.Terminal
 	if err != nil {
 		return nil, fmt.Errorf("start agent %s: %w: %w", spec.ID, launch.ErrNotStarted, err)
 	}
-	// Not while somebody looks: the size is theirs.
+	// Not while somebody looks: the size is theirs. Nor must it stay fixed for somebody who attaches later.
 	resize := append(tmux, "if-shell", "-F", "-t", target(spec.ID), "#{session_attached}", "",
-		"resize-window -t "+target(spec.ID)+" -x {cols} -y {rows}")
+		"resize-window -t "+target(spec.ID)+" -x {cols} -y {rows} ; set-option -w -u -t "+target(spec.ID)+" window-size")
 	return l.holders.StartIn(ctx, spec, embedded.Pane{
 		Open:   func(ctx context.Context, argv []string) error { return l.open(ctx, tmux, spec, argv) },
 		Resize: resize,
@@ -107,8 +107,6 @@ func (l *Launcher) open(ctx context.Context, tmux []string, spec launch.Spec, ar
 	for _, more := range [][]string{
 		{"set-option", "-t", target(spec.ID), "destroy-unattached", "off"},
 		{"set-option", "-w", "-t", target(spec.ID), "remain-on-exit", "off"},
-		// Whoever attaches sees the window in the size of their terminal, whatever it was given before.
-		{"set-hook", "-t", target(spec.ID), "client-attached", "set-option -w -u window-size"},
 	} {
 		args = append(append(args, ";"), more...)
 	}

@@ -320,6 +320,32 @@ func TestThePaneTakesTheSizeThatTheAgentIsGivenAndAUserTakesTheirs(t *testing.T)
 	}
 }
 
+// A pane that opens twice, since it was asked for twice or a user respawned it, is one agent's once.
+func TestASecondPaneOfAnAgentBeginsNothing(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	spec := s.spec()
+	starts := filepath.Join(spec.Tree.Path, "starts")
+	spec.Argv = []string{"/bin/sh", "-c", "echo started >> starts; read go; exit 3"}
+	held, err := s.l.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.do("new-session", "-d", "-s", "second", "--", s.l.exe(), "pane", "--dir", spec.Dir)
+	if err := held.Input(t.Context(), []byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both panes are over, and the server with them", func() bool {
+		return exec.Command("tmux", "-S", s.socket, "list-sessions").Run() != nil
+	})
+	if got, err := os.ReadFile(starts); err != nil || string(got) != "started\n" {
+		t.Errorf("starts %q, %v, want one", got, err)
+	}
+	if st, err := held.Status(t.Context()); err != nil || st.Exit == nil || st.Exit.Code != 3 {
+		t.Errorf("status %+v, %v, want the first one's exit", st, err)
+	}
+}
+
 // A server that hangs is asked to open a session, and does so once nobody wants it any more.
 func TestAStartThatTmuxTookTooLongForBeginsNothingLater(t *testing.T) {
 	t.Parallel()

@@ -303,6 +303,7 @@ func TestThePaneTakesTheSizeThatTheAgentIsGivenAndAUserTakesTheirs(t *testing.T)
 	eventually(t, "the pane follows", func() bool { return paneSize() == "70x20" })
 	u := s.attach(spec.ID, 120, 41)
 	printed(t, held, "window changed 120x40") // tmux keeps a line for itself
+	s.do("set-hook", "-g", "window-resized", "set-option -g @resized yes")
 	if err := held.Resize(t.Context(), 60, 15); err != nil {
 		t.Fatal(err)
 	}
@@ -311,12 +312,53 @@ func TestThePaneTakesTheSizeThatTheAgentIsGivenAndAUserTakesTheirs(t *testing.T)
 		st, err := held.Status(t.Context())
 		return err == nil && st.Cols == 120 && st.Rows == 40
 	})
-	if got := paneSize(); got != "120x40" {
-		t.Errorf("the pane is %s, want the user's 120x40", got)
+	if got, resized := paneSize(), s.do("display-message", "-p", "#{@resized}"); got != "120x40" || resized != "" {
+		t.Errorf("the pane is %s, resized %q, want the user's 120x40 left alone", got, resized)
 	}
 	u.types("\x02d")
 	if err := u.cmd.Wait(); err != nil {
 		t.Errorf("detach: %v", err)
+	}
+}
+
+func TestATreesNameIsTextForTmux(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for _, name := range []string{"a #(true) b", "#{pid}", "a;", "; kill-server ;", "$HOME `x` 'y'", "-d"} {
+		spec := s.spec()
+		spec.Tree.Path = filepath.Join(spec.Tree.Path, name)
+		if err := os.Mkdir(spec.Tree.Path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		held, err := s.l.Start(t.Context(), spec)
+		if err != nil {
+			t.Fatalf("%q: %v", name, err)
+		}
+		printed(t, held, "up")
+		if got := s.do("display-message", "-p", "-t", "="+Session(spec.ID)+":", "#{session_path}"); got != spec.Tree.Path {
+			t.Errorf("the session of %q is in %q", spec.Tree.Path, got)
+		}
+		if got, want := s.do("display-message", "-p", "-t", "="+Session(spec.ID)+":", "#{window_name}"), windowName(spec.Tree.Path); got != want {
+			t.Errorf("the window of %q is named %q, want %q", spec.Tree.Path, got, want)
+		}
+	}
+}
+
+func TestAHolderThatCannotBeginSaysWhyAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	spec := s.spec()
+	if err := os.MkdirAll(filepath.Join(spec.Dir, "holder.sock", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.l.Start(t.Context(), spec); !errors.Is(err, launch.ErrNotStarted) || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("error %v, want that nothing was started, and why", err)
+	}
+	if err := os.RemoveAll(filepath.Join(spec.Dir, "holder.sock")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.l.Start(t.Context(), spec); err != nil {
+		t.Errorf("another start: %v", err)
 	}
 }
 

@@ -72,6 +72,11 @@ func (b *builder) build(f file) *Config {
 		MCPListen: b.loopback("mcp.listen", f.MCP.Listen),
 		Console:   b.console(f.Console),
 	}
+	c.Launcher = b.launcher("launcher", f.Launcher, LauncherEmbedded)
+	c.TmuxServer = b.tmuxServer("tmux.server", f.Tmux.Server)
+	if f.Herdr.Socket != "" {
+		c.HerdrSocket = b.abs(f.Herdr.Socket)
+	}
 	if f.Worktrees.Dir != "" {
 		c.WorktreeDir = b.abs(f.Worktrees.Dir)
 	}
@@ -100,7 +105,9 @@ func (b *builder) build(f file) *Config {
 		c.Roles[name] = role
 	}
 	for name, p := range f.Profiles {
-		c.Profiles[name] = b.profile(name, p)
+		profile := b.profile(name, p)
+		profile.Launcher = b.launcher("profiles."+name+".launcher", p.Launcher, c.Launcher)
+		c.Profiles[name] = profile
 	}
 	c.addBuiltins()
 	b.checkSlots(c)

@@ -48,6 +48,12 @@ type Config struct {
 	MCPListen string
 	// WorktreeDir is the directory below which new linked worktrees go; empty means beside their repository.
 	WorktreeDir string
+	// Launcher holds the agents of profiles that name none.
+	Launcher string
+	// TmuxServer is empty for a tmux server of the fleet's own, [TmuxUser], or the path of a server's socket.
+	TmuxServer string
+	// HerdrSocket is where herdr listens; empty means in its usual place.
+	HerdrSocket string
 	Console     Console
 }
 
@@ -75,6 +81,8 @@ type Profile struct {
 	// Titles, Notices and Screens say what the agent's terminal means: the profile's own before those of the agent.
 	Titles, Notices []agent.Sign
 	Screens         []agent.Dialog
+	// Launcher holds the agent: one of [Launchers].
+	Launcher string
 	// Env names variables of the daemon's environment that the agent gets beside the usual ones, or sets some ("NAME=value").
 	Env []string
 }
@@ -141,6 +149,9 @@ type file struct {
 	Keeper    fileKeeper             `toml:"keeper"`
 	MCP       fileMCP                `toml:"mcp"`
 	Worktrees fileWorktrees          `toml:"worktrees"`
+	Launcher  string                 `toml:"launcher"`
+	Tmux      fileTmux               `toml:"tmux"`
+	Herdr     fileHerdr              `toml:"herdr"`
 	Console   fileConsole            `toml:"console"`
 }
 
@@ -170,6 +181,8 @@ type fileProfile struct {
 	Titles  []fileSign   `toml:"titles"`
 	Notices []fileSign   `toml:"notices"`
 	Screens []fileDialog `toml:"screens"`
+
+	Launcher string `toml:"launcher"`
 }
 
 // Error is what is wrong in a configuration file, and where.
@@ -232,6 +245,7 @@ func Default(cwd string) *Config {
 		Grace: DefaultGrace, LockWait: DefaultLockWait, PruneWait: DefaultPruneWait,
 		Roles:    map[fleet.Role]Role{},
 		Profiles: map[string]Profile{},
+		Launcher: LauncherEmbedded,
 		Keeper:   DefaultKeeper,
 		Console:  defaultConsole(),
 	}
@@ -253,7 +267,9 @@ func (c *Config) addBuiltins() {
 	}
 	if len(c.Profiles) == 0 {
 		for _, a := range agent.OnPath() {
-			c.Profiles[a.Name] = builtin(a)
+			p := builtin(a)
+			p.Launcher = c.Launcher
+			c.Profiles[a.Name] = p
 		}
 	}
 }

@@ -28,10 +28,12 @@ import (
 
 // Options are what a daemon is made of.
 type Options struct {
-	State    state.Dir
-	Config   *config.Config
-	Launcher launch.Launcher
-	Version  string
+	State  state.Dir
+	Config *config.Config
+	// Launcher is the usual one, Launchers are those that a profile can name beside it.
+	Launcher  launch.Launcher
+	Launchers []launch.Launcher
+	Version   string
 	// Exe is this program, for agents that call it.
 	Exe string
 	Now func() fleet.Instant

@@ -194,7 +194,7 @@ func (d *Daemon) getLog(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	term, err := d.Launcher.Find(r.Context(), rec.ID, d.dirOf(rec.ID))
+	term, err := d.find(r.Context(), rec)
 	if err != nil {
 		return fleet.Refuse(fleet.CodeNotFound, "the log of %s: %w", rec.ID, err)
 	}
@@ -248,7 +248,7 @@ func (d *Daemon) postInput(w http.ResponseWriter, r *http.Request) error {
 	if rec.over() {
 		return fleet.Refuse(fleet.CodeNotFound, "%s has ended", rec.ID)
 	}
-	term, err := d.Launcher.Find(r.Context(), rec.ID, d.dirOf(rec.ID))
+	term, err := d.find(r.Context(), rec)
 	if err != nil {
 		return fmt.Errorf("write to %s: %w", rec.ID, err)
 	}

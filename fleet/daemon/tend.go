@@ -107,7 +107,7 @@ func (t *tender) terminal(ctx context.Context) (launch.Terminal, error) {
 	begun := t.adopted // the daemon before may have come as far as to start it
 	for pause := firstPause; ; pause = min(2*pause, 5*time.Second) {
 		rec := t.record()
-		term, err := t.d.Launcher.Find(t.d.ctx, rec.ID, t.d.dirOf(rec.ID))
+		term, err := t.d.find(t.d.ctx, rec)
 		switch {
 		case err == nil:
 			return term, nil
@@ -181,7 +181,11 @@ func (t *tender) start(rec record) (launch.Terminal, error) {
 	}); err != nil {
 		return nil, launchFailed("%w", err)
 	}
-	return t.d.Launcher.Start(t.d.ctx, spec)
+	launcher, err := t.d.launcher(rec.Launcher)
+	if err != nil {
+		return nil, launchFailed("%w", err)
+	}
+	return launcher.Start(t.d.ctx, spec)
 }
 
 // boot waits until the agent is ready and lists it. An error means that it will not be: it is still to be ended.

@@ -113,6 +113,15 @@ func (r *rig) awaitState(id string, state fleet.State, sources ...string) (m fle
 	return m
 }
 
+// awaitScreen waits until a member's screen shows text.
+func (r *rig) awaitScreen(id, text string) {
+	r.t.Helper()
+	r.await("its screen shows "+text, func() bool {
+		shown, _, _ := r.fleetdeck("screen", id)
+		return strings.Contains(shown, text)
+	})
+}
+
 // killed kills a member's process and waits until that is known.
 func (r *rig) killed(id string) {
 	r.t.Helper()
@@ -187,6 +196,7 @@ func TestRealCodexAsksAndIsSeenToWait(t *testing.T) {
 			} else {
 				r.awaitState(out.Member, fleet.StateWaiting, "title", "progress")
 			}
+			r.awaitScreen(out.Member, "Press enter to confirm") // a hook may be quicker than the dialog
 			r.must(nil, "send", out.Member, "")
 			m.answer(1)
 			by := []string{"title", "progress"}
@@ -221,6 +231,7 @@ func TestRealClaudeIsDispatched(t *testing.T) {
 	if got := r.awaitState(out.Member, fleet.StateWaiting, "hook"); got.StateMessage != "allow Bash: touch made?" {
 		t.Errorf("it asks %q", got.StateMessage)
 	}
+	r.awaitScreen(out.Member, "Esc to cancel")
 	r.must(nil, "send", out.Member, "")
 	m.answer(2)
 	if got := r.awaitState(out.Member, fleet.StateIdle, "hook"); got.StateMessage != lastWord {
@@ -264,6 +275,10 @@ func TestRealOpenCodeIsDispatched(t *testing.T) {
 	out, code := r.dispatch(r.repo("api"), "--profile", "real", "--task", theTask, "--wait")
 	if code != 0 {
 		t.Fatalf("dispatch: exit %d: %s", code, out.Message)
+	}
+	// It looks for what it cannot reach before its first turn.
+	for deadline := time.Now().Add(4 * patience); r.member(out.Member).State != fleet.StateWorking && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Millisecond)
 	}
 	r.awaitState(out.Member, fleet.StateWorking, "hook")
 	r.await("charter and task reach the model", func() bool { return m.heard(theTask) && m.heard(strings.TrimSpace(theCharter)) })

@@ -24,6 +24,9 @@ const (
 // openPatience bounds how long a pane may take to be opened, and its holder to serve.
 const openPatience = 20 * time.Second
 
+// lockPatience is how long others may look whether there is a holder before there is one.
+const lockPatience = 5 * time.Second
+
 // Pane is a terminal of another program's, such as tmux, in which a holder can run.
 //
 // The holder there is the same as elsewhere: the agent is in a pseudo-terminal of the holder's own, behind the same gate.
@@ -143,7 +146,7 @@ func PaneMain(dir string) int {
 		fmt.Fprintf(os.Stderr, "fleetdeck: a pane is opened by the daemon only: use fleetdeck dispatch: %v\n", err)
 		return 2
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
 	lock, err := takeLock(ctx, dir)
 	if err != nil {

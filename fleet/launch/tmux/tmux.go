@@ -27,6 +27,9 @@ import (
 // patience bounds one call of tmux: a server that hangs must not hang us.
 const patience = 10 * time.Second
 
+// passingPatience is how long what is ending may take for it.
+const passingPatience = time.Second
+
 // User is the server of the user's own, the one that plain tmux talks to.
 const User = "user"
 
@@ -93,7 +96,7 @@ func (l *Launcher) command() ([]string, error) {
 // target is the session of id and no other that begins alike.
 func target(id string) string { return "=" + Session(id) + ":" }
 
-// open opens the session. One that is there already, of an earlier try, does as well.
+// open opens the session. One that is there already, of an earlier try, does as well unless it is ending.
 func (l *Launcher) open(ctx context.Context, tmux []string, spec launch.Spec, argv []string) error {
 	if err := l.survives(ctx, tmux); err != nil {
 		return err
@@ -113,16 +116,23 @@ func (l *Launcher) open(ctx context.Context, tmux []string, spec launch.Spec, ar
 	if l.server == "" {
 		args = append(args, ";", "set-option", "-s", "escape-time", "20")
 	}
-	var err error
-	for range 3 { // a server that ends just now, with its last session, takes its callers with it
-		if err = l.run(ctx, tmux, args...); err == nil || strings.Contains(err.Error(), "duplicate session") {
-			return nil
+	for began := time.Now(); ; {
+		_, err := l.output(ctx, tmux, args...)
+		if err == nil || !passing(err) {
+			return err
 		}
-		if ctx.Err() != nil || !passing(err) {
-			break
+		if time.Since(began) > passingPatience {
+			if duplicate(err) {
+				return nil // it stays, so it is one that holds the agent, or is about to
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return err
 }
 
 // survives makes sure that a new session does not kill the user's server: with window-size manual for all windows, 3.3 to
@@ -139,20 +149,18 @@ func (l *Launcher) survives(ctx context.Context, tmux []string) error {
 	return nil // there is no server yet, or it says no more than the next call will
 }
 
-// passing reports whether another try may do.
+// passing reports whether another try may do: the session of an earlier one, or the server with its last session, may be
+// ending just now.
 func passing(err error) bool {
 	for _, said := range []string{"server exited", "lost server", "no server running", "error connecting"} {
 		if strings.Contains(err.Error(), said) {
 			return true
 		}
 	}
-	return false
+	return duplicate(err)
 }
 
-func (l *Launcher) run(ctx context.Context, tmux []string, args ...string) error {
-	_, err := l.output(ctx, tmux, args...)
-	return err
-}
+func duplicate(err error) bool { return strings.Contains(err.Error(), "duplicate session") }
 
 // output runs tmux. An error says nothing of what tmux did.
 func (l *Launcher) output(ctx context.Context, tmux []string, args ...string) (string, error) {

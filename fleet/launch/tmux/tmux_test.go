@@ -388,6 +388,23 @@ func TestASecondPaneOfAnAgentBeginsNothing(t *testing.T) {
 	}
 }
 
+// The session of an earlier try, whose daemon was killed before it was told of it, is the agent's.
+func TestASessionThatIsThereAlreadyIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	spec := s.spec()
+	s.do("new-session", "-d", "-s", Session(spec.ID), "--", "/bin/sh", "-c",
+		`while [ ! -e "$2/spec.json" ]; do sleep 0.02; done; exec "$1" pane --dir "$2"`, "sh", s.l.exe(), spec.Dir)
+	held, err := s.l.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed(t, held, "up")
+	if got := s.do("list-sessions", "-F", "#{session_name}"); got != Session(spec.ID) {
+		t.Errorf("sessions %q, want one", got)
+	}
+}
+
 // A server that hangs is asked to open a session, and does so once nobody wants it any more.
 func TestAStartThatTmuxTookTooLongForBeginsNothingLater(t *testing.T) {
 	t.Parallel()

@@ -97,7 +97,7 @@ type Member struct {
 	State    State  `json:"state"`
 	// StateMessage is what the agent said with its last report.
 	StateMessage string `json:"state_message"`
-	// StateSource is the witness of State: "report", "process" or "launch".
+	// StateSource is the witness of State: "hook", "report", "title", "progress", "screen", "silence", "process" or "launch".
 	StateSource string    `json:"state_source"`
 	StartedAt   time.Time `json:"started_at"`
 	ListedAt    time.Time `json:"listed_at"`

@@ -129,7 +129,9 @@ func (c *confirm) update(m *Model, msg tea.Msg) tea.Cmd {
 	case !ok:
 	case key.Matches(k, c.yes):
 		m.dialog = nil
-		return c.do()
+		cmd := c.do()
+		m.list().unmark()
+		return cmd
 	case key.Matches(k, keyNo):
 		m.dialog = nil
 	}

@@ -29,6 +29,7 @@ type fakeFleet struct {
 	news  chan struct{}
 	lock  fleet.LockInfo
 	calls []string
+	looks []string
 
 	screens map[string]fleet.Screen
 	choices fleet.Choices
@@ -86,6 +87,12 @@ func (f *fakeFleet) Snapshot(ctx context.Context, rev uint64) (fleet.Snapshot, e
 			return fleet.Snapshot{}, ctx.Err()
 		}
 	}
+}
+
+func (f *fakeFleet) Look(tree string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.looks = append(f.looks, tree)
 }
 
 func (f *fakeFleet) Now() fleet.Instant { return f.now() }

@@ -14,6 +14,8 @@ import (
 type Fleet interface {
 	// Snapshot returns the fleet once it is newer than rev; 0 asks for what is known now.
 	Snapshot(ctx context.Context, rev uint64) (fleet.Snapshot, error)
+	// Look asks for a look now, at tree above all, where it is not empty. It is cheap.
+	Look(tree string)
 	// Now is the present moment, to count down by. It is cheap, and the one method that may be called from anywhere.
 	Now() fleet.Instant
 	// Lock looks who holds the admission lock. It is cheap.

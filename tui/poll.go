@@ -139,6 +139,7 @@ func (m *Model) rearm(d time.Duration, rev uint64) tea.Cmd {
 // refresh reads everything anew.
 func (m *Model) refresh() tea.Cmd {
 	m.screen.again = true
+	m.fleet.Look(m.selectedTree())
 	return tea.Batch(m.pollNow(), m.askChoices())
 }
 

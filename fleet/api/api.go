@@ -66,7 +66,22 @@ type Input struct {
 type Report struct {
 	State   fleet.State `json:"state"`
 	Message string      `json:"message"`
+	// Source is "hook" where the agent's own hook says so and not the agent itself. The fields below are a hook's, and its
+	// state may be empty: then only they are told.
+	Source string `json:"source,omitempty"`
+	// Seq is the monotonic time at which the hook began, in nanoseconds: of two that overtake each other the later one counts.
+	Seq uint64 `json:"seq,omitempty"`
+	// Turn says that a turn begins ("begin") or ends ("end") with it.
+	Turn string `json:"turn,omitempty"`
+	// Topic is what it is about: a question is answered by what has the same topic, or none.
+	Topic string `json:"topic,omitempty"`
+	// Session is the agent's own name of its session. Opens says that it may be another one than before.
+	Session string `json:"session,omitempty"`
+	Opens   bool   `json:"opens,omitempty"`
 }
+
+// SourceHook is the source of a report that an agent's hook made.
+const SourceHook = "hook"
 
 // Identity answers GET /v1/whoami.
 type Identity struct {

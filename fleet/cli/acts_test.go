@@ -69,7 +69,7 @@ func newDeck(t *testing.T) *deck {
 		}
 		os.RemoveAll(dir)
 	})
-	live, stop := s.watch(t.Context())
+	_, live, stop := s.watch(t.Context())
 	t.Cleanup(stop)
 	f := &consoleFleet{session: s, live: live, dispatch: s.dispatcher("fleetdeck console")}
 	f.history = newRecorder(history.In(s.dir.Path), f.dispatch.Self, func(err error) { t.Error(err) })

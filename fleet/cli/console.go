@@ -74,7 +74,7 @@ func (s *session) console(ctx context.Context, o consoleOptions) (err error) {
 	defer warned.tell(s.book.Warn)
 	s.book.Warn = warned.add
 
-	live, stop := s.watch(ctx)
+	ctx, live, stop := s.watch(ctx)
 	defer stop()
 	f := &consoleFleet{session: s, live: live, dispatch: s.dispatcher("fleetdeck console"), readOnly: o.readOnly}
 	f.history = newRecorder(history.In(s.dir.Path), f.dispatch.Self, warned.add)
@@ -93,17 +93,18 @@ func (s *session) console(ctx context.Context, o consoleOptions) (err error) {
 	return tui.Run(ctx, shown, tui.Options{Config: look, Home: home, NoColor: s.noColor, ReadOnly: o.readOnly})
 }
 
-// watch begins to observe the fleet, until stop is called.
-func (s *session) watch(ctx context.Context) (live *observe.Live, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
+// watch begins to observe the fleet, until stop is called. The context ends with it, and by a panic of it.
+func (s *session) watch(ctx context.Context) (_ context.Context, live *observe.Live, stop func()) {
+	ctx, fail := context.WithCancelCause(ctx)
 	live = observe.NewLive(s.sources())
+	live.Panicked = func(v any, stack []byte) { fail(&tui.Panic{Value: v, Stack: stack}) }
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
 		live.Run(ctx)
 	}()
-	return live, func() {
-		cancel()
+	return ctx, live, func() {
+		fail(nil)
 		<-stopped
 	}
 }
@@ -187,21 +188,8 @@ func (f *consoleFleet) Dispatch(ctx context.Context, order fleet.Order) fleet.Ou
 func (f *consoleFleet) Restart(ctx context.Context, member string) fleet.Outcome {
 	return f.admit(ctx, "restart", fleet.Outcome{Member: member}, []string{"restart", member},
 		func() (fleet.Outcome, error) {
-			// Nobody is ended for an admission that still waits for its turn, and may be called off or give up.
-			if err := f.turn(ctx); err != nil {
-				return refusedOutcome(fleet.Outcome{Member: member}, err), err
-			}
 			return f.restart(ctx, f.dispatch, member)
 		})
-}
-
-// turn waits until the admission lock is free.
-func (f *consoleFleet) turn(ctx context.Context) error {
-	unlock, err := f.book.Lock(ctx, f.conf.LockWait)
-	if err != nil {
-		return err
-	}
-	return unlock()
 }
 
 // admit is an act that comes to an outcome; out is what is known of it beforehand.

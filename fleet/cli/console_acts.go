@@ -43,11 +43,15 @@ func (f *consoleFleet) Explain(ctx context.Context, path string) (string, error)
 	return strings.Join(e.lines(), "\n"), err
 }
 
+// Look asks for a look now, at a tree above all.
+func (f *consoleFleet) Look(path string) { f.live.Look(path) }
+
 // mostShown is how much of a diff the console shows.
 const mostShown = 1 << 20
 
 // Diff is what a tree holds that is not committed.
 func (f *consoleFleet) Diff(ctx context.Context, path string) (string, error) {
+	defer f.live.Look(path) // what its row says may be older than what is shown now
 	return tree.Diff(ctx, path, mostShown)
 }
 

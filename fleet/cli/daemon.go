@@ -17,8 +17,11 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/daemon"
+	"fleetdeck/fleet/launch"
 	"fleetdeck/fleet/launch/embedded"
+	"fleetdeck/fleet/launch/herdr"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/launch/tmux"
 	"fleetdeck/fleet/plain"
 )
 
@@ -72,9 +75,14 @@ func (s *session) runDaemon(ctx context.Context, log io.Writer) error {
 		fmt.Fprintf(log, "%s %s\n", time.Now().UTC().Format(time.RFC3339Nano), fmt.Sprintf(format, args...))
 	}
 	return daemon.Run(ctx, daemon.Options{
-		State: s.dir, Config: s.conf, Launcher: embedded.New(exe), Version: s.build.String(), Exe: exe, Now: process.Now, Log: logf,
+		State: s.dir, Config: s.conf, Launcher: embedded.New(exe), Launchers: s.launchers(exe), Version: s.build.String(), Exe: exe, Now: process.Now, Log: logf,
 		Ready: func() { logf("listening on %s", s.dir.Socket) }, Keeper: s.keepForDaemon(),
 	})
+}
+
+// launchers are those that a profile can name beside the embedded one.
+func (s *session) launchers(exe string) []launch.Launcher {
+	return []launch.Launcher{tmux.New(exe, s.dir.Path, s.conf.TmuxServer), herdr.New(exe, s.conf.HerdrSocket)}
 }
 
 // ensureDaemon starts the daemon in the background if none answers, and waits until one does.

@@ -87,15 +87,21 @@ type answerReport struct {
 func newExplainCommand(g *globals) *cobra.Command {
 	var o orderFlags
 	cmd := &cobra.Command{
-		Use: "explain TREE", Short: "why a tree can be dispatched to now, or cannot", Args: exactly("TREE"),
+		Use: "explain TREE|MEMBER", Short: "why a tree can be dispatched to now, or cannot; who says what a member is doing", Args: exactly("TREE or MEMBER"),
 		Long: `explain says which tree a path is, who holds it, since when, until when and what will end it, what stands in the reservation
 file for it, how lock, daemon and slots are, what dispatch would answer now, and what to do. It decides by the same rule as
 dispatch, takes no lock and changes nothing. It exits with 0 whatever dispatch would answer: that is in what it prints.
+
+Of a member, named by its id or the end of it, it says instead who said what it is doing and when, the best witness first: its own
+hook, its report, its terminal's title and progress, its screen, its silence.
 ` + exitHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := g.open()
 			if err != nil {
 				return err
+			}
+			if id, ok := s.memberNamed(cmd.Context(), args[0]); ok {
+				return explainMember(cmd.Context(), s, id)
 			}
 			order, err := o.order(s, args[0])
 			if err != nil {

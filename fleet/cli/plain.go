@@ -12,6 +12,7 @@ import (
 	"fleetdeck/fleet/observe"
 	"fleetdeck/fleet/plain"
 	"fleetdeck/fleet/replay"
+	"fleetdeck/tui"
 )
 
 // runPlain shows the fleet line by line until a signal ends it.
@@ -20,7 +21,7 @@ func runPlain(ctx context.Context, g *globals, o consoleOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	live, stop := s.watch(ctx)
+	ctx, live, stop := s.watch(ctx)
 	defer stop()
 	if o.record != "" {
 		rec, rerr := replay.Create(o.record, now(), observe.Same)
@@ -40,6 +41,9 @@ func (g *globals) plain(ctx context.Context, source interface {
 	var known fleet.Snapshot
 	for {
 		next, err := source.Snapshot(ctx, known.Rev)
+		if p := (*tui.Panic)(nil); errors.As(context.Cause(ctx), &p) {
+			return p
+		}
 		if ctx.Err() != nil || errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -74,6 +74,10 @@ func (s *session) restart(ctx context.Context, d *dispatch.Dispatcher, id string
 	}
 	stopped := false
 	if m.Alive() {
+		// Nobody is ended for an admission that still waits for its turn, and may be called off or give up.
+		if err := s.turn(ctx); err != nil {
+			return refusedOutcome(out, err), err
+		}
 		if err := s.client.Stop(ctx, id); err != nil {
 			err = fmt.Errorf("stop %s: %w", id, err)
 			return refusedOutcome(out, err), err
@@ -90,6 +94,15 @@ func (s *session) restart(ctx context.Context, d *dispatch.Dispatcher, id string
 		out.Message = err.Error()
 	}
 	return out, err
+}
+
+// turn waits until the admission lock is free.
+func (s *session) turn(ctx context.Context) error {
+	unlock, err := s.book.Lock(ctx, s.conf.LockWait)
+	if err != nil {
+		return err
+	}
+	return unlock()
 }
 
 // member finds a member of the roster.

@@ -30,13 +30,6 @@ func (r *rig) commit(path, name string) {
 	r.git(path, "commit", "--quiet", "-m", name)
 }
 
-func (r *rig) write(path, text string) {
-	r.t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		r.t.Fatal(err)
-	}
-}
-
 func TestWorktreeIsRemovedOnlyIfNothingIsLost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, impatient)

@@ -120,6 +120,12 @@ func (c *Client) Report(ctx context.Context, id string, r api.Report) error {
 	return c.call(ctx, http.MethodPost, "/v1/members/"+url.PathEscape(id)+"/state", r, nil)
 }
 
+// Witnesses asks who says what of a member.
+func (c *Client) Witnesses(ctx context.Context, id string) (api.Witnesses, error) {
+	var w api.Witnesses
+	return w, c.call(ctx, http.MethodGet, "/v1/members/"+url.PathEscape(id)+"/witnesses", nil, &w)
+}
+
 // May asks whether the client may do something: spawn, send or stop. The operator may do everything, and does not ask.
 func (c *Client) May(ctx context.Context, what string) error {
 	if c.token == "" {

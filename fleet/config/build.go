@@ -73,6 +73,11 @@ func (b *builder) build(f file) *Config {
 		Foreign:   f.Foreign == nil || *f.Foreign,
 		Console:   b.console(f.Console),
 	}
+	c.Launcher = b.launcher("launcher", f.Launcher, LauncherEmbedded)
+	c.TmuxServer = b.tmuxServer("tmux.server", f.Tmux.Server)
+	if f.Herdr.Socket != "" {
+		c.HerdrSocket = b.abs(f.Herdr.Socket)
+	}
 	if f.Worktrees.Dir != "" {
 		c.WorktreeDir = b.abs(f.Worktrees.Dir)
 	}
@@ -101,7 +106,9 @@ func (b *builder) build(f file) *Config {
 		c.Roles[name] = role
 	}
 	for name, p := range f.Profiles {
-		c.Profiles[name] = b.profile(name, p)
+		profile := b.profile(name, p)
+		profile.Launcher = b.launcher("profiles."+name+".launcher", p.Launcher, c.Launcher)
+		c.Profiles[name] = profile
 	}
 	c.addBuiltins()
 	b.checkSlots(c)
@@ -111,18 +118,24 @@ func (b *builder) build(f file) *Config {
 
 func (b *builder) profile(name string, p fileProfile) Profile {
 	key := "profiles." + name
-	out := Profile{Name: name, Agent: p.Agent, Command: p.Command, Ready: Ready{On: "started"}, Env: p.Env}
+	out := Profile{Ready: Ready{On: "started"}}
+	way := ""
 	if p.Agent != "" {
 		a, ok := agent.Lookup(p.Agent)
 		if !ok {
 			b.fail(key+".agent", "%q is no known agent: use %s, or give a command", p.Agent, strings.Join(agent.Names(), ", "))
 			return out
 		}
-		out.Ready = Ready{On: a.Ready}
-		if len(out.Command) == 0 {
-			out.Command = a.Command
-		}
+		out, way = builtin(a), a.Charter
 	}
+	out.Name, out.Env, out.Args = name, p.Env, p.Args
+	if len(p.Command) > 0 {
+		out.Command, way = p.Command, ""
+	}
+	if len(p.Resume) > 0 {
+		out.Resume = p.Resume
+	}
+	b.signs(key, p, &out)
 	if len(out.Command) == 0 || out.Command[0] == "" {
 		b.fail(key, "needs an agent or a command")
 	}
@@ -130,7 +143,13 @@ func (b *builder) profile(name string, p fileProfile) Profile {
 		out.Command = slices.Clone(out.Command)
 		out.Command[0] = b.abs(out.Command[0])
 	}
-	out.Charter = b.charterWay(key+".charter", p.Charter, out.Command)
+	if len(p.Args) > 0 && !slices.Contains(out.Command, "{args}") {
+		b.fail(key+".args", "the command has no {args}: write them into it")
+	}
+	if p.Charter != "" {
+		way = p.Charter
+	}
+	out.Charter = b.charterWay(key+".charter", way, out.Command)
 	if p.Ready != "" {
 		out.Ready = b.ready(key+".ready", p.Ready)
 	}

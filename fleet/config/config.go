@@ -50,7 +50,13 @@ type Config struct {
 	WorktreeDir string
 	// Foreign says whether to look for agents that fleetdeck did not start.
 	Foreign bool
-	Console Console
+	// Launcher holds the agents of profiles that name none.
+	Launcher string
+	// TmuxServer is empty for a tmux server of the fleet's own, [TmuxUser], or the path of a server's socket.
+	TmuxServer string
+	// HerdrSocket is where herdr listens; empty means in its usual place.
+	HerdrSocket string
+	Console     Console
 }
 
 // Role is what a member of a role is told, and may ask.
@@ -68,6 +74,17 @@ type Profile struct {
 	// Charter is the way by which the agent is handed its charter: one of the ways below.
 	Charter string
 	Ready   Ready
+	// Args take the place of {args} in the command.
+	Args []string
+	// Resume takes a session up again; empty where the agent cannot.
+	Resume []string
+	// Hooks says how far the agent is made to report by itself.
+	Hooks Hooks
+	// Titles, Notices and Screens say what the agent's terminal means: the profile's own before those of the agent.
+	Titles, Notices []agent.Sign
+	Screens         []agent.Dialog
+	// Launcher holds the agent: one of [Launchers].
+	Launcher string
 	// Env names variables of the daemon's environment that the agent gets beside the usual ones, or sets some ("NAME=value").
 	Env []string
 }
@@ -78,6 +95,16 @@ const (
 	CharterFile     = "file"     // the agent reads the file
 	CharterEnv      = "env"      // in $FLEETDECK_CHARTER
 	CharterTyped    = "typed"    // typed into the terminal once the agent is ready, the task after it
+)
+
+// Hooks is how far an agent is made to report by itself.
+type Hooks string
+
+// The ways to have an agent report.
+const (
+	HooksUsual Hooks = ""     // what the agent runs without being asked
+	HooksAll   Hooks = "all"  // also what its own trust gate would stop
+	HooksNone  Hooks = "none" // nothing is added to its launch
 )
 
 // Ready says when a launch is listed.
@@ -125,6 +152,9 @@ type file struct {
 	Keeper    fileKeeper             `toml:"keeper"`
 	MCP       fileMCP                `toml:"mcp"`
 	Worktrees fileWorktrees          `toml:"worktrees"`
+	Launcher  string                 `toml:"launcher"`
+	Tmux      fileTmux               `toml:"tmux"`
+	Herdr     fileHerdr              `toml:"herdr"`
 	Console   fileConsole            `toml:"console"`
 }
 
@@ -147,6 +177,15 @@ type fileProfile struct {
 	Charter string   `toml:"charter"`
 	Ready   string   `toml:"ready"`
 	Env     []string `toml:"env"`
+	Args    []string `toml:"args"`
+	Resume  []string `toml:"resume"`
+	Hooks   *bool    `toml:"hooks"`
+
+	Titles  []fileSign   `toml:"titles"`
+	Notices []fileSign   `toml:"notices"`
+	Screens []fileDialog `toml:"screens"`
+
+	Launcher string `toml:"launcher"`
 }
 
 // Error is what is wrong in a configuration file, and where.
@@ -209,6 +248,7 @@ func Default(cwd string) *Config {
 		Grace: DefaultGrace, LockWait: DefaultLockWait, PruneWait: DefaultPruneWait,
 		Roles:    map[fleet.Role]Role{},
 		Profiles: map[string]Profile{},
+		Launcher: LauncherEmbedded,
 		Keeper:   DefaultKeeper,
 		Foreign:  true,
 		Console:  defaultConsole(),
@@ -231,7 +271,9 @@ func (c *Config) addBuiltins() {
 	}
 	if len(c.Profiles) == 0 {
 		for _, a := range agent.OnPath() {
-			c.Profiles[a.Name] = Profile{Name: a.Name, Agent: a.Name, Command: a.Command, Charter: charterWay(a.Command), Ready: Ready{On: a.Ready}}
+			p := builtin(a)
+			p.Launcher = c.Launcher
+			c.Profiles[a.Name] = p
 		}
 	}
 }

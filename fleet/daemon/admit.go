@@ -66,7 +66,7 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 		rec = record{
 			ID: ulid.Make().String(), Step: stepAccepted, Reservation: req.Reservation, Tree: t.Path, File: t.File,
 			Role: req.Role, RequestedRole: req.Role, Profile: req.Profile, Task: req.Task, Deadline: deadline(e, now),
-			AcceptedAt: now.Wall.UTC(), Launcher: d.Launcher.Name(),
+			AcceptedAt: now.Wall.UTC(), Launcher: profile.Launcher,
 		}
 		fresh = true
 		return d.record(&rec)
@@ -153,7 +153,10 @@ func (d *Daemon) checkNames(req *api.Spawn) (config.Profile, error) {
 
 // canRun looks for the profile's command, so that one that is not there is refused at once.
 func (d *Daemon) canRun(p config.Profile) error {
-	_, err := lookPath(p.Command[0], d.environment(p, nil))
+	_, err := lookPath(p.Command[0], d.environment(p, nil, nil))
+	if err == nil {
+		_, err = d.launcher(p.Launcher)
+	}
 	if err != nil {
 		return fleet.Refuse(fleet.CodeLaunchFailed, "profile %s: %w", p.Name, err).
 			WithHint("install it, or mend the profile's command in fleetdeck.toml")

@@ -84,7 +84,7 @@ func (d *Daemon) receipt(ctx context.Context, rec record) string {
 	if rec.CharterSHA256 != "" || !rec.launching() {
 		return rec.CharterSHA256
 	}
-	term, err := d.Launcher.Find(ctx, rec.ID, d.dirOf(rec.ID))
+	term, err := d.find(ctx, rec)
 	if err != nil {
 		return ""
 	}

@@ -29,10 +29,12 @@ import (
 
 // Options are what a daemon is made of.
 type Options struct {
-	State    state.Dir
-	Config   *config.Config
-	Launcher launch.Launcher
-	Version  string
+	State  state.Dir
+	Config *config.Config
+	// Launcher is the usual one, Launchers are those that a profile can name beside it.
+	Launcher  launch.Launcher
+	Launchers []launch.Launcher
+	Version   string
 	// Exe is this program, for agents that call it.
 	Exe string
 	Now func() fleet.Instant
@@ -59,9 +61,10 @@ type Daemon struct {
 	cancel  context.CancelCauseFunc
 	tending sync.WaitGroup
 
-	reports reports
-	keeping keeping
-	foreign *foreign.Scanner // nil where nobody looks for foreign agents
+	reports  reports
+	hearings hearings
+	keeping  keeping
+	foreign  *foreign.Scanner // nil where nobody looks for foreign agents
 
 	secretOnce sync.Once
 	secret     []byte

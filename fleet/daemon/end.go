@@ -43,6 +43,7 @@ func (t *tender) fail(term launch.Terminal, why error) {
 	}
 	t.d.pool.Release(rec.Reservation)
 	t.d.screens.forget(rec.ID)
+	t.d.hearings.close(rec.ID)
 	t.d.events.add("warn", "launch_failed", rec.Tree, rec.ID, "%s on %s: %v", rec.Role, rec.Profile, reason)
 	t.d.settle(rec)
 	if term == nil {
@@ -74,6 +75,7 @@ func (t *tender) exited(exit *launch.Exit) {
 	for {
 		err := t.d.reg.update(t.id, func(r *record) error {
 			r.Step, r.State, r.StateSource, r.EndedAt = stepExited, fleet.StateExited, "process", t.d.Now().Wall.UTC()
+			r.StateAt = r.EndedAt
 			if exit != nil {
 				code := exit.Code
 				r.ExitCode, r.EndedAt = &code, exit.At.UTC()
@@ -90,6 +92,7 @@ func (t *tender) exited(exit *launch.Exit) {
 	}
 	t.d.pool.Release(rec.Reservation)
 	t.d.screens.forget(rec.ID)
+	t.d.hearings.close(rec.ID)
 	switch {
 	case exit == nil:
 		t.d.events.add("warn", "gone", rec.Tree, rec.ID, "its terminal was killed; its exit code is not known")

@@ -24,6 +24,18 @@ func (d *Daemon) writeAdmitted(rec record) error {
 	return os.WriteFile(filepath.Join(d.dirOf(rec.ID), admittedFile), data, 0o600)
 }
 
+// admitted reads the record that was written when id was admitted.
+func (d *Daemon) admitted(id string) (rec record, err error) {
+	data, err := os.ReadFile(filepath.Join(d.dirOf(id), admittedFile))
+	if err != nil {
+		return rec, err
+	}
+	if err := json.Unmarshal(data, &rec); err != nil || rec.ID != id || rec.Tree == "" {
+		return record{}, fmt.Errorf("its %s is damaged: %w", admittedFile, errors.Join(err, errors.New("it names another member")))
+	}
+	return rec, nil
+}
+
 // takeInOrphans looks for terminals that are on no record: a registry that was lost, or put back from an older copy, must not
 // make their trees free. A member among them is listed again; a launch is ended. What is over is removed. Where it cannot
 // be said what one is, the daemon does not start.
@@ -48,7 +60,8 @@ func (d *Daemon) takeInOrphans() error {
 }
 
 func (d *Daemon) takeIn(id string) error {
-	term, err := d.Launcher.Find(d.ctx, id, d.dirOf(id))
+	rec, recErr := d.admitted(id)
+	term, err := d.find(d.ctx, record{ID: id, Launcher: rec.Launcher})
 	if errors.Is(err, launch.ErrNotStarted) || errors.Is(err, launch.ErrGone) {
 		if err := process.EndTree(d.ctx, fleet.Process{}, "FLEETDECK_MEMBER="+id, bootPatience); err != nil {
 			return err
@@ -63,7 +76,6 @@ func (d *Daemon) takeIn(id string) error {
 	if err != nil {
 		return err
 	}
-	var rec record
 	switch {
 	case status.Phase == launch.Exited:
 		d.forget(id)
@@ -76,12 +88,8 @@ func (d *Daemon) takeIn(id string) error {
 		d.forget(id)
 		return nil
 	}
-	data, err := os.ReadFile(filepath.Join(d.dirOf(id), admittedFile))
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, &rec); err != nil || rec.ID != id || rec.Tree == "" {
-		return fmt.Errorf("its %s is damaged: %w", admittedFile, errors.Join(err, errors.New("it names another member")))
+	if recErr != nil {
+		return recErr
 	}
 	rec.Agent, rec.CharterSHA256 = status.Agent, status.Receipt
 	rec.StartedAt, rec.ListedAt = rec.AcceptedAt, d.Now().Wall.UTC()

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/agent"
 	"fleetdeck/fleet/config"
 	"fleetdeck/fleet/launch"
 )
@@ -79,9 +80,13 @@ func (d *Daemon) prepare(rec record) (launch.Spec, error) {
 	if profile.Charter == config.CharterEnv {
 		own["FLEETDECK_CHARTER"] = mark
 	}
-	env := d.environment(profile, own)
-	argv, err := arguments(profile.Command, map[string]string{
-		"{task}": rec.Task, "{task_file}": taskFile, "{charter}": mark, "{charter_file}": charterFile,
+	in, err := d.inject(profile, dir, charterFile)
+	if err != nil {
+		return launch.Spec{}, err
+	}
+	env := d.environment(profile, in.Env, own)
+	argv, err := arguments(agent.Expand(profile.Command, in.Args, profile.Args), map[string]string{
+		"{task}": rec.Task, "{task_file}": taskFile, "{charter}": mark, "{charter_file}": charterFile, "{session}": sessionOf(rec.ID),
 	})
 	if err != nil {
 		return launch.Spec{}, err
@@ -100,7 +105,30 @@ func (d *Daemon) prepare(rec record) (launch.Spec, error) {
 	return spec, nil
 }
 
-// arguments fills in the placeholders of command. An argument that is only {task} is left out where there is no task.
+// inject makes the profile's agent report by itself: what that needs is in the member's own directory.
+func (d *Daemon) inject(p config.Profile, dir, charter string) (agent.Injection, error) {
+	a, ok := agent.Lookup(p.Agent)
+	if !ok {
+		return agent.Injection{}, nil
+	}
+	in := a.Inject(agent.Launch{Exe: d.Exe, Dir: dir, Charter: charter, Report: p.Hooks != config.HooksNone, All: p.Hooks == config.HooksAll})
+	for name, text := range in.Files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return agent.Injection{}, err
+		}
+	}
+	return in, nil
+}
+
+// sessionOf is the name of the session of the member id, as a UUID: a start that is repeated names the same one.
+func sessionOf(id string) string {
+	b := sha256.Sum256([]byte("fleetdeck session " + id))
+	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80 // a UUID of one's own making: version 8
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
+}
+
+// arguments fills in the placeholders of command. An argument that is only {task}, or an option's name and it, is left out
+// where there is no task.
 func arguments(command []string, values map[string]string) ([]string, error) {
 	var pairs []string
 	for name, value := range values {
@@ -109,7 +137,7 @@ func arguments(command []string, values map[string]string) ([]string, error) {
 	fill := strings.NewReplacer(pairs...)
 	argv := make([]string, 0, len(command))
 	for i, arg := range command {
-		if arg == "{task}" && values["{task}"] == "" {
+		if name, ok := strings.CutSuffix(arg, "{task}"); ok && values["{task}"] == "" && (name == "" || optionName(name)) {
 			continue
 		}
 		filled := fill.Replace(arg)
@@ -124,15 +152,24 @@ func arguments(command []string, values map[string]string) ([]string, error) {
 	return argv, nil
 }
 
+// optionName reports whether s is "--name=", to which a value is to come.
+func optionName(s string) bool {
+	return strings.HasPrefix(s, "--") && strings.IndexAny(s, "= {}") == len(s)-1 && strings.HasSuffix(s, "=")
+}
+
 // passed are the variables of the daemon's environment that every agent gets.
 var passed = []string{
 	"HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER",
 	"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME",
 }
 
-// environment makes an agent's environment: what everybody gets, what the profile asks for, and its own.
-func (d *Daemon) environment(p config.Profile, own map[string]string) []string {
+// environment makes an agent's environment: what everybody gets, what its adapter adds, what the profile asks for, and its own.
+func (d *Daemon) environment(p config.Profile, added []string, own map[string]string) []string {
 	set := map[string]string{"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+	for _, kv := range added {
+		name, value, _ := strings.Cut(kv, "=")
+		set[name] = value
+	}
 	for _, kv := range os.Environ() {
 		name, value, _ := strings.Cut(kv, "=")
 		if slices.Contains(passed, name) || strings.HasPrefix(name, "LC_") || slices.Contains(p.Env, name) {

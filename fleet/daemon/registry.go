@@ -70,6 +70,11 @@ type record struct {
 	State           fleet.State    `json:"state,omitempty"`
 	StateMessage    string         `json:"state_message,omitempty"`
 	StateSource     string         `json:"state_source,omitempty"`
+	// StateAt is since when StateSource says so, StateSeq the sequence of the last hook that changed something.
+	StateAt  time.Time `json:"state_at,omitzero"`
+	StateSeq uint64    `json:"state_seq,omitempty"`
+	// Session is the agent's own name of its session.
+	Session string `json:"session,omitempty"`
 	// Reported says that the agent reported a state: a launch that waits for that is ready.
 	Reported bool           `json:"reported,omitempty"`
 	ExitCode *int           `json:"exit_code,omitempty"`

@@ -62,7 +62,7 @@ func (s *screens) get(ctx context.Context, d *Daemon, rec record, rev uint64) (f
 		case <-time.After(screenWait):
 		}
 	}
-	term, err := d.Launcher.Find(ctx, rec.ID, d.dirOf(rec.ID))
+	term, err := d.find(ctx, rec)
 	if err != nil {
 		return fleet.Screen{}, fleet.Refuse(fleet.CodeNotFound, "%s has no screen: %w", rec.ID, err)
 	}

@@ -43,6 +43,7 @@ func (d *Daemon) handler() http.Handler {
 	handle("GET /v1/members/{id}/log", d.getLog)
 	handle("POST /v1/members/{id}/input", d.postInput)
 	handle("POST /v1/members/{id}/state", d.postState)
+	handle("GET /v1/members/{id}/witnesses", d.getWitnesses)
 	handle("GET /v1/whoami", d.getWhoami)
 	handle("GET /v1/may/{what}", d.getMay)
 	handle("GET /v1/events", d.getEvents)
@@ -194,7 +195,7 @@ func (d *Daemon) getLog(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	term, err := d.Launcher.Find(r.Context(), rec.ID, d.dirOf(rec.ID))
+	term, err := d.find(r.Context(), rec)
 	if err != nil {
 		return fleet.Refuse(fleet.CodeNotFound, "the log of %s: %w", rec.ID, err)
 	}
@@ -248,7 +249,7 @@ func (d *Daemon) postInput(w http.ResponseWriter, r *http.Request) error {
 	if rec.over() {
 		return fleet.Refuse(fleet.CodeNotFound, "%s has ended", rec.ID)
 	}
-	term, err := d.Launcher.Find(r.Context(), rec.ID, d.dirOf(rec.ID))
+	term, err := d.find(r.Context(), rec)
 	if err != nil {
 		return fmt.Errorf("write to %s: %w", rec.ID, err)
 	}
@@ -274,25 +275,18 @@ func (d *Daemon) postState(w http.ResponseWriter, r *http.Request) error {
 	if caller == nil || caller.ID != rec.ID {
 		return d.forbid(caller, "only %s itself may report its state, with its token", rec.ID)
 	}
-	if !report.State.Reportable() {
+	if !report.State.Reportable() && (report.Source != api.SourceHook || report.State != "") {
 		return fleet.Refuse(fleet.CodeBadRequest, "state %q is unknown: use working, idle, waiting or done", report.State)
 	}
 	report.Message = plain.Clean(report.Message, 500)
-	if err := d.reg.update(rec.ID, func(old *record) error {
-		if old.over() {
-			return fleet.Refuse(fleet.CodeNotFound, "%s has ended", old.ID)
-		}
-		old.State, old.StateMessage, old.StateSource, old.Reported = report.State, report.Message, "report", true
-		return nil
-	}); err != nil {
+	if report.Source == api.SourceHook {
+		err = d.hearHook(rec, report)
+	} else {
+		err = d.hearReport(rec, report)
+	}
+	if err != nil {
 		return err
 	}
-	d.reports.wake(rec.ID)
-	level := "info"
-	if report.State == fleet.StateWaiting {
-		level = "warn"
-	}
-	d.events.add(level, "state", rec.Tree, rec.ID, "%s: %s", report.State, report.Message)
 	return writeJSON(w, http.StatusOK, struct{}{})
 }
 

@@ -49,7 +49,7 @@ func (d *Daemon) stop(ctx context.Context, rec record) error {
 		rec, _ = d.reg.get(rec.ID) // it may have been listed before that, with nobody to look for a stop any more
 	}
 	if rec.Step == stepListed {
-		term, err := d.Launcher.Find(ctx, rec.ID, d.dirOf(rec.ID))
+		term, err := d.find(ctx, rec)
 		if err == nil {
 			err = term.Stop(ctx, stopPatience)
 		}

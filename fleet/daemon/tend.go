@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/agent"
 	"fleetdeck/fleet/config"
 	"fleetdeck/fleet/launch"
 	"fleetdeck/fleet/launch/process"
@@ -106,7 +107,7 @@ func (t *tender) terminal(ctx context.Context) (launch.Terminal, error) {
 	begun := t.adopted // the daemon before may have come as far as to start it
 	for pause := firstPause; ; pause = min(2*pause, 5*time.Second) {
 		rec := t.record()
-		term, err := t.d.Launcher.Find(t.d.ctx, rec.ID, t.d.dirOf(rec.ID))
+		term, err := t.d.find(t.d.ctx, rec)
 		switch {
 		case err == nil:
 			return term, nil
@@ -171,10 +172,20 @@ func (t *tender) start(rec record) (launch.Terminal, error) {
 		return nil, launchFailed("%w", err)
 	}
 	// The token's hash is on record before anybody can have the token.
-	if err := t.d.reg.update(rec.ID, func(r *record) error { r.TokenSHA256 = hashToken(token); return nil }); err != nil {
+	if err := t.d.reg.update(rec.ID, func(r *record) error {
+		r.TokenSHA256 = hashToken(token)
+		if agent.Mentions(t.d.Config.Profiles[rec.Profile].Command, "{session}") {
+			r.Session = sessionOf(rec.ID)
+		}
+		return nil
+	}); err != nil {
 		return nil, launchFailed("%w", err)
 	}
-	return t.d.Launcher.Start(t.d.ctx, spec)
+	launcher, err := t.d.launcher(rec.Launcher)
+	if err != nil {
+		return nil, launchFailed("%w", err)
+	}
+	return launcher.Start(t.d.ctx, spec)
 }
 
 // boot waits until the agent is ready and lists it. An error means that it will not be: it is still to be ended.
@@ -326,6 +337,7 @@ func (t *tender) step(change func(*record) error) error {
 
 // watch follows a member's terminal until it has ended.
 func (t *tender) watch(ctx context.Context, term launch.Terminal) {
+	ear := t.d.newEar(t.record())
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
 		status, err := term.Status(ctx)
 		switch {
@@ -343,19 +355,28 @@ func (t *tender) watch(ctx context.Context, term launch.Terminal) {
 			t.exited(status.Exit)
 			return
 		}
-		frames, err := term.Follow(ctx, launch.FollowOptions{Cursor: true})
+		frames, err := term.Follow(ctx, ear.follow(status))
 		if err != nil {
 			sleep(ctx, pause)
 			continue
 		}
-		for frame := range frames {
-			pause = 50 * time.Millisecond
-			if frame.Query {
-				t.d.screens.answerCursor(ctx, t.id, term, frame.Offset)
-			}
-			if s := frame.Status; s != nil && s.Phase == launch.Exited {
-				t.exited(s.Exit)
-				return
+		for open := true; open; {
+			select {
+			case <-ear.due():
+				ear.look(ctx, term)
+			case frame, ok := <-frames:
+				if open = ok; !ok {
+					break
+				}
+				pause = 50 * time.Millisecond
+				if frame.Query {
+					t.d.screens.answerCursor(ctx, t.id, term, frame.Offset)
+				}
+				if s := frame.Status; s != nil && s.Phase == launch.Exited {
+					t.exited(s.Exit)
+					return
+				}
+				ear.hear(frame)
 			}
 		}
 		sleep(ctx, pause)

@@ -82,7 +82,7 @@ type Exit struct {
 	// Code is the exit code, or 128 and the signal's number.
 	Code   int    `json:"code"`
 	Signal string `json:"signal,omitempty"`
-	// Reason is set where the terminal ended the agent: "stopped" or "deadline".
+	// Reason is set where the terminal ended the agent: "stopped", "deadline", or "closed" where the pane that it was in is gone.
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at"`
 }

@@ -34,9 +34,10 @@ type facts struct {
 	next   int       // where the round over the trees goes on
 	called time.Time // git, for nothing but age
 
-	mu      sync.Mutex      // guards both below
+	mu      sync.Mutex      // guards all below
 	found   map[string]bool // trees where git found something new
 	touched map[string]bool // trees where something happened
+	doubted map[string]bool // trees that somebody asks about
 }
 
 type fact struct {
@@ -48,7 +49,7 @@ type fact struct {
 func newFacts() *facts {
 	return &facts{
 		observer: tree.NewObserver(), changed: make(chan struct{}, 1), known: map[string]*fact{},
-		found: map[string]bool{}, touched: map[string]bool{},
+		found: map[string]bool{}, touched: map[string]bool{}, doubted: map[string]bool{},
 	}
 }
 
@@ -103,8 +104,28 @@ func (f *facts) touch(path string) {
 	f.touched[path] = true
 }
 
+// doubt has a tree looked at with the next step, whatever is known of it.
+func (f *facts) doubt(path string) {
+	if path == "" {
+		return
+	}
+	f.observer.Doubt(path)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.doubted[path] = true
+}
+
 // step looks at those trees whose turn it is. It is due every [stepEvery].
 func (f *facts) step(ctx context.Context, trees []fleet.Tree, busy index) {
+	f.mu.Lock()
+	doubted := f.doubted
+	f.doubted = map[string]bool{}
+	f.mu.Unlock()
+	for path := range doubted {
+		if f.known[path] != nil {
+			f.look(ctx, path)
+		}
+	}
 	var oldest string
 	var age time.Duration // past the one at which a tree is due
 	for range min(factsAtOnce, len(trees)) {

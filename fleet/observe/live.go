@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -33,6 +34,9 @@ const (
 // What changes is in the snapshot within half a second: the reservation file by its watch, the daemon by its event stream, the
 // rest by a glance. At rest it asks the daemon and makes a snapshot every few seconds, so that its age can be told.
 type Live struct {
+	// Panicked, where it is set, is told of a panic in the background, which ends Run.
+	Panicked func(v any, stack []byte)
+
 	Sources
 	poke  chan struct{}
 	facts *facts
@@ -66,6 +70,17 @@ func (l *Live) Snapshot(ctx context.Context, rev uint64) (fleet.Snapshot, error)
 	}
 }
 
+// catch hands a panic over, so that whoever shows the snapshots can put the terminal back before it is reported. Without
+// somebody to hand it to it goes its way.
+func (l *Live) catch() {
+	if l.Panicked == nil {
+		return
+	}
+	if v := recover(); v != nil {
+		l.Panicked(v, debug.Stack())
+	}
+}
+
 // Poke asks for a look now.
 func (l *Live) Poke() {
 	select {
@@ -74,11 +89,21 @@ func (l *Live) Poke() {
 	}
 }
 
+// Look asks for a look now, at tree above all.
+func (l *Live) Look(tree string) {
+	l.facts.doubt(tree)
+	l.Poke()
+}
+
 // Run keeps the snapshot current until ctx ends.
 func (l *Live) Run(ctx context.Context) {
 	var others sync.WaitGroup
 	defer others.Wait()
-	others.Go(func() { l.followEvents(ctx) })
+	defer l.catch()
+	others.Go(func() {
+		defer l.catch()
+		l.followEvents(ctx)
+	})
 
 	w := newWatcher(l, &others)
 	defer w.begin.Stop()
@@ -191,6 +216,7 @@ func (w *watcher) ask(ctx context.Context) {
 	}
 	w.armed, w.asking, w.again, w.force, w.asked = false, true, false, false, time.Now()
 	w.others.Go(func() {
+		defer w.catch()
 		seen := w.read(ctx, prev)
 		select {
 		case w.answers <- seen:
@@ -249,6 +275,7 @@ func (w *watcher) glance(ctx context.Context) {
 func (w *watcher) discover(ctx context.Context) {
 	w.searching = true
 	w.others.Go(func() {
+		defer w.catch()
 		began := time.Now()
 		found := finding{trees: w.Sources.configured()}
 		found.took = time.Since(began)

@@ -228,6 +228,9 @@ func (p *Player) Stop(context.Context, string) error { return errRecording() }
 // Explain knows no more than the recording shows.
 func (p *Player) Explain(context.Context, string) (string, error) { return "", errRecording() }
 
+// Look does nothing: a recording shows what it holds.
+func (p *Player) Look(string) {}
+
 // Diff is not recorded.
 func (p *Player) Diff(context.Context, string) (string, error) { return "", errRecording() }
 

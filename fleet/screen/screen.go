@@ -33,6 +33,7 @@ type Screen struct {
 	cols, rows int
 	title      string
 	modes      Modes
+	titles     titles
 }
 
 // Modes are the terminal modes that concern whoever types into the terminal or draws it.
@@ -99,7 +100,6 @@ func (s *Screen) reset(cols, rows int) {
 	em := vt.NewEmulator(cols, rows)
 	em.SetScrollbackSize(1) // 0 would mean the default of 10,000 lines
 	em.SetCallbacks(vt.Callbacks{
-		Title:       func(title string) { s.title = title },
 		EnableMode:  func(mode ansi.Mode) { s.setMode(mode, true) },
 		DisableMode: func(mode ansi.Mode) { s.setMode(mode, false) },
 	})
@@ -154,7 +154,7 @@ func (s *Screen) write(p []byte) {
 			s.reset(s.cols, s.rows)
 		}
 	}()
-	s.em.Write(p)
+	s.em.Write(s.titles.filter(p, func(title string) { s.title = title }))
 }
 
 // Resize gives the screen a new size. What is on it stays where it is; the agent's repaint does the rest.

@@ -52,6 +52,24 @@ func TestSnapshotShowsWhatWasPrinted(t *testing.T) {
 	}
 }
 
+// The last byte of a character may be the one that ends a command where only bytes count.
+func TestTitleIsReadWholeWhereverItsBytesAreCut(t *testing.T) {
+	const stream = "A\x1b]0;✳ Claude Code\aB\x1b]2;✦ Gemini\x1b\\C\x1b[31mred\x1b[m\x1b]8;;http://x/✳\x1b\\link\x1b]8;;\x1b\\\x1b]1;icon\aD"
+	for cut := range len(stream) {
+		s := screen.New(40, 2)
+		var titles []string
+		for _, part := range []string{stream[:cut], stream[cut:]} {
+			s.Write([]byte(part))
+			titles = append(titles, s.Snapshot().Title)
+		}
+		shot := s.Snapshot()
+		if got := strings.TrimRight(shot.Lines[0], " "); got != "ABCredlinkD" || shot.Title != "✦ Gemini" {
+			t.Fatalf("cut at %d: %q, titles %q", cut, got, titles)
+		}
+		s.Close()
+	}
+}
+
 func TestTitleAndCursorAreTold(t *testing.T) {
 	shot := show(t, 20, 3, "\x1b]0;a\u202etitle\x07ab\x1b[?25l")
 	if shot.Title != "atitle" {

@@ -73,6 +73,15 @@ func (o *Observer) Facts(ctx context.Context, path string, changed func()) Facts
 	return k.facts
 }
 
+// Doubt makes the next [Observer.Facts] of the tree at path look again, however fresh what is known of it.
+func (o *Observer) Doubt(path string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if k := o.known[path]; k != nil {
+		k.read = time.Time{}
+	}
+}
+
 // FactsNow looks at once, for callers that print and leave.
 func FactsNow(ctx context.Context, path string) Facts {
 	gitDir, ok := findGitDir(path)

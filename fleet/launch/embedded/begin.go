@@ -15,11 +15,18 @@ import (
 	"fleetdeck/fleet/launch/sockpath"
 )
 
-// begin starts the agent. An error means that nothing runs.
-func begin(dir string) (*holder, error) {
+// begin starts the agent, behind a front where the holder has one. An error means that nothing runs.
+func begin(dir string, f *front) (*holder, error) {
 	spec, err := readSpec(dir)
 	if err != nil {
 		return nil, err
+	}
+	if left := spec.Deadline.Remaining(process.Now()); left <= 0 && !unlimited(spec.Deadline) {
+		return nil, fmt.Errorf("its deadline passed %v ago", -left)
+	}
+	if f != nil {
+		size := f.size(winsize{spec.Cols, spec.Rows})
+		spec.Cols, spec.Rows = size.cols, size.rows
 	}
 	if err := becomeSubreaper(); err != nil {
 		return nil, fmt.Errorf("become the reaper of the agent's orphans: %w", err)
@@ -29,7 +36,7 @@ func begin(dir string) (*holder, error) {
 		return nil, err
 	}
 	h := &holder{
-		spec: spec, in: newInput(),
+		spec: spec, front: f, in: newInput(),
 		agentEnded: make(chan struct{}), gateDone: make(chan struct{}), readDone: make(chan struct{}),
 		end: make(chan ending, 1), recorded: make(chan struct{}),
 	}

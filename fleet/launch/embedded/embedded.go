@@ -9,14 +9,17 @@
 //	log, log.1     what the agent printed; together they stay below the limit of the spec
 //	holder.sock    where the holder listens (or a hashed name elsewhere, see package sockpath)
 //	holder.lock    locked by the holder from before its start until its end: whoever finds it free knows that the
-//	               holder is dead, and whoever finds it taken knows that it is only slow
+//	               holder is dead, and whoever finds it taken knows that it is only slow. A holder in a pane takes it
+//	               itself: until then it is told by start.lock, or by the spec's being taken away, that it is to come or not
 //	start.lock     locked while somebody starts the agent, so that two who start one id start one agent
 //	holder.log     what went wrong in the holder
+//	pane.json      there where the holder is in a pane of another program's, with what resizes that
+//	pane.failed    why a holder in a pane did not begin
 //
 // # Who ends what
 //
 // The holder ends the agent with every process that it started when it is told to, when the deadline passes
-// unconfirmed, and when the agent itself has ended and left something behind. Only then does it record the exit. If
+// unconfirmed, when the pane that it is in is closed, and when the agent itself has ended and left something behind. Only then does it record the exit. If
 // the holder was killed, whoever finds that out ends what is left, by the entry FLEETDECK_MEMBER=<id> in the
 // environment, before saying so.
 //
@@ -83,6 +86,11 @@ func (l *Launcher) Name() string { return "embedded" }
 // Start starts the agent of spec, or finds the one already started under its id, by whichever process. It returns
 // once the holder serves; whether the last gate let the agent through is told by the status.
 func (l *Launcher) Start(ctx context.Context, spec launch.Spec) (launch.Terminal, error) {
+	return l.start(ctx, spec, func(ctx context.Context) error { return l.spawn(ctx, spec) })
+}
+
+// start is Start, with a holder that begin brings into being; nothing but that is known to run by then.
+func (l *Launcher) start(ctx context.Context, spec launch.Spec, begin func(context.Context) error) (launch.Terminal, error) {
 	if err := check(spec); err != nil {
 		return nil, fmt.Errorf("start agent %s: %w: %w", spec.ID, launch.ErrNotStarted, err)
 	}
@@ -95,14 +103,16 @@ func (l *Launcher) Start(ctx context.Context, spec launch.Spec) (launch.Terminal
 	}
 	defer turn.Close()
 
-	t, err := l.Find(ctx, spec.ID, spec.Dir)
-	if !errors.Is(err, launch.ErrNotStarted) {
-		return t, err
+	t := &terminal{id: spec.ID, dir: spec.Dir, starting: true}
+	if _, err := t.Status(ctx); err == nil {
+		return l.Find(ctx, spec.ID, spec.Dir)
+	} else if !errors.Is(err, launch.ErrNotStarted) {
+		return nil, err
 	}
 	if left := spec.Deadline.Remaining(process.Now()); left <= 0 && !unlimited(spec.Deadline) {
 		return nil, fmt.Errorf("start agent %s: %w: its deadline passed %v ago", spec.ID, launch.ErrNotStarted, -left)
 	}
-	if err := l.spawn(ctx, spec); err != nil {
+	if err := begin(ctx); err != nil {
 		return nil, fmt.Errorf("start agent %s: %w", spec.ID, err)
 	}
 	return l.Find(ctx, spec.ID, spec.Dir)

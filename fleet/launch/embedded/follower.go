@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"io"
 	"net"
 
 	"fleetdeck/fleet/launch"
@@ -43,15 +44,7 @@ func (o *output) mark(size winsize, wants func(*follower) bool) (n int) {
 // follow serves conn until the terminal has ended or the other side is gone. status tells the present status.
 func (o *output) follow(conn net.Conn, req request, status func() launch.Status) error {
 	f := &follower{output: req.Output, cursor: req.Cursor, at: req.From}
-	o.mu.Lock()
-	f.at, f.size = min(f.at, o.end), o.size
-	o.followers[f] = struct{}{}
-	o.mu.Unlock()
-	defer func() {
-		o.mu.Lock()
-		delete(o.followers, f)
-		o.mu.Unlock()
-	}()
+	defer o.join(f)()
 	go func() {
 		conn.Read(make([]byte, 1)) // a follower says nothing: this ends when it goes away
 		o.mu.Lock()
@@ -89,6 +82,40 @@ func (o *output) follow(conn net.Conn, req request, status func() launch.Status)
 		if err := writeFrameJSON(conn, frameStatus, s); err != nil || next.last {
 			return err
 		}
+	}
+}
+
+// show writes all output to w until the terminal has ended or w fails, and makes nobody wait for w.
+func (o *output) show(w io.Writer) {
+	f := &follower{output: true}
+	defer o.join(f)()
+	buf := make([]byte, 32<<10)
+	told, shown := uint64(0), uint64(0)
+	for {
+		next := o.next(f, buf, told)
+		told = next.rev
+		if next.n > 0 && next.at != shown { // it was too slow: what comes goes into the modes that were set meanwhile
+			if _, err := io.WriteString(w, o.prelude(next.at)); err != nil {
+				return
+			}
+		}
+		if _, err := w.Write(buf[:next.n]); err != nil || next.last {
+			return
+		}
+		shown = next.at + uint64(next.n)
+	}
+}
+
+// join makes f a follower until leave is called.
+func (o *output) join(f *follower) (leave func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f.at, f.size = min(f.at, o.end), o.size
+	o.followers[f] = struct{}{}
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.followers, f)
 	}
 }
 

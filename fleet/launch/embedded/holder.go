@@ -39,7 +39,7 @@ func HolderMain(dir string) int {
 		return 2
 	}
 	ready := os.NewFile(readyFd, "ready")
-	h, err := begin(dir)
+	h, err := begin(dir, nil)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "fleetdeck holder: %v\n", err)
 		fmt.Fprintln(ready, err)
@@ -72,6 +72,7 @@ func inherited(dir string) error {
 // Ending and exited are final. A confirmation and the deadline decide between them, by saving, which of them came first.
 type holder struct {
 	spec     launch.Spec
+	front    *front // of a holder in a pane
 	pty      *os.File
 	out      *output
 	in       *input
@@ -108,14 +109,20 @@ func (h *holder) run() {
 	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGPIPE)
 	go func() {
 		for s := range signals {
-			if s == unix.SIGTERM {
+			switch {
+			case s == unix.SIGTERM:
 				h.askEnd(ending{reason: "stopped", patience: 5 * time.Second})
+			case s == unix.SIGHUP && h.front != nil:
+				h.closed()
 			}
 		}
 	}()
 	go h.readTerminal()
 	go h.in.pump(h.pty)
 	go h.watchDeadline()
+	if h.front != nil {
+		go h.attend()
+	}
 	accepting := make(chan struct{})
 	go func() { h.accept(); close(accepting) }()
 

@@ -93,19 +93,31 @@ func (h *holder) takeInput(conn net.Conn) error {
 	return h.in.add(p)
 }
 
+// resize gives the agent a size that somebody asked for.
 func (h *holder) resize(cols, rows int) error {
 	if err := checkSize(cols, rows); err != nil {
 		return err
 	}
+	if err := h.setSize(winsize{cols, rows}); err != nil || h.front == nil {
+		return err
+	}
+	select {
+	case h.front.asked <- struct{}{}:
+	default: // it is to be looked at anyway
+	}
+	return nil
+}
+
+func (h *holder) setSize(s winsize) error {
 	h.sizing.Lock()
 	defer h.sizing.Unlock()
 	// Told first: the agent may draw for the new size before this goroutine gets any further.
-	h.out.setSize(winsize{cols, rows})
-	if err := pty.Setsize(h.pty, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
+	h.out.setSize(s)
+	if err := pty.Setsize(h.pty, &pty.Winsize{Cols: uint16(s.cols), Rows: uint16(s.rows)}); err != nil {
 		return fmt.Errorf("size the terminal: %w", err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.rec.Cols, h.rec.Rows = cols, rows
+	h.rec.Cols, h.rec.Rows = s.cols, s.rows
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +34,9 @@ func (l *Launcher) spawn(ctx context.Context, spec launch.Spec) error {
 		return err
 	}
 	defer lock.Close() // closed, not unlocked: the lock is the holder's from here on
-	err = writeJSON(filepath.Join(spec.Dir, specFile), spec)
+	if err = os.Remove(filepath.Join(spec.Dir, paneFile)); err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = writeJSON(filepath.Join(spec.Dir, specFile), spec)
+	}
 	if err != nil {
 		unlock(lock)
 		return fmt.Errorf("%w: %w", launch.ErrNotStarted, err)

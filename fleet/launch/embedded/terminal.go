@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"fleetdeck/fleet/launch"
 	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/launch/sockpath"
@@ -22,6 +24,8 @@ const answerPatience = 10 * time.Second
 // terminal is the other side of a holder. It keeps nothing: each call finds the holder anew, or what it left.
 type terminal struct {
 	id, dir string
+	// starting says that the start lock is held by the caller: what has not begun is its to begin.
+	starting bool
 }
 
 var _ launch.Terminal = (*terminal)(nil)
@@ -209,11 +213,13 @@ func (t *terminal) open(ctx context.Context) (net.Conn, *record, error) {
 		if lock != nil {
 			rec, err := t.bury(ctx)
 			unlock(lock)
-			return nil, rec, err
+			if !errors.Is(err, errOpening) {
+				return nil, rec, err
+			}
 		}
-		select { // the holder lives, and either starts or ends just now
+		select { // the holder lives, and either starts or ends just now, or is about to be
 		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("its holder is alive and does not answer: %w", ctx.Err())
+			return nil, nil, fmt.Errorf("its holder does not answer: %w", ctx.Err())
 		case <-time.After(pause):
 		}
 	}
@@ -223,8 +229,8 @@ func (t *terminal) open(ctx context.Context) (net.Conn, *record, error) {
 func (t *terminal) bury(ctx context.Context) (*record, error) {
 	rec, err := readRecord(t.dir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // it died before it started anything
-		return nil, launch.ErrNotStarted
+	case errors.Is(err, fs.ErrNotExist): // it died before it started anything, or is still to come
+		return nil, t.unbegun()
 	case err != nil:
 		return nil, err
 	case rec.Exit != nil:
@@ -234,6 +240,26 @@ func (t *terminal) bury(ctx context.Context) (*record, error) {
 		return nil, fmt.Errorf("its holder was killed: %w", err)
 	}
 	return nil, launch.ErrGone
+}
+
+// errOpening means that somebody opens a pane just now, in which the holder is to come.
+var errOpening = errors.New("its pane is being opened")
+
+// unbegun makes sure that what has no record never gets one, unless it is being started.
+func (t *terminal) unbegun() error {
+	if _, err := os.Stat(filepath.Join(t.dir, paneFile)); t.starting || errors.Is(err, fs.ErrNotExist) {
+		return launch.ErrNotStarted // a holder of its own has its lock from before there was a spec
+	}
+	turn := flock.New(filepath.Join(t.dir, startFile))
+	defer turn.Close()
+	ours, err := turn.TryLock()
+	switch {
+	case err != nil:
+		return err
+	case !ours:
+		return errOpening
+	}
+	return t.revoke()
 }
 
 var errForeign = errors.New("the socket belongs to another user")

@@ -1,0 +1,288 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/api"
+)
+
+// installAgent installs a real agent from the package registry into a directory of the test's own, and gives the directory of
+// its program.
+func installAgent(t *testing.T, pkg string) string {
+	t.Helper()
+	if os.Getenv("FLEETDECK_TEST_NPM") == "" {
+		t.Skipf("SKIPPED: %s is installed from the network; set FLEETDECK_TEST_NPM=1", pkg)
+	}
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("SKIPPED: no %s here", tool)
+		}
+	}
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", dir, pkg)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: %s cannot be installed here: %v: %s", pkg, err, out)
+	}
+	return filepath.Join(dir, "node_modules", ".bin")
+}
+
+// theTask is text that a careless hand would change.
+const theTask = "-n say \"hi\" to 'all' of $HOME\n\n- then {charter}\n--stop"
+
+// realAgent is a fleet with one profile, "real", of an agent that has its own home and speaks to a model of the test's.
+func realAgent(t *testing.T, agent, bin string, m *model, env []string, more string) (r *rig, home string) {
+	t.Helper()
+	var list strings.Builder
+	for _, kv := range append([]string{"HOME=DIR/home", "PATH=" + bin + ":" + os.Getenv("PATH")}, env...) {
+		fmt.Fprintf(&list, "%q, ", strings.ReplaceAll(kv, "MODEL", m.URL))
+	}
+	r = newRig(t, fmt.Sprintf("grace = \"60s\"\n[roles.dev]\ncharter = \"dev.md\"\n[profiles.real]\nagent = %q\nenv = [%s]\n%s\n", agent, list.String(), more))
+	home = filepath.Join(r.dir, "home")
+	r.write("dev.md", theCharter)
+	if err := os.MkdirAll(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	up := r.command("up")
+	up.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home} // nobody's keys reach a real agent
+	if out, err := up.CombinedOutput(); err != nil {
+		t.Fatalf("up: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, m := range r.members() {
+				text, _, _ := r.fleetdeck("screen", m.ID)
+				why, _, _ := r.fleetdeck("explain", m.ID)
+				t.Logf("%s\n%s", text, why)
+			}
+		}
+	})
+	return r, home
+}
+
+// write writes a file of the rig's.
+func (r *rig) write(name, text string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// member gives a member as it is now.
+func (r *rig) member(id string) fleet.Member {
+	r.t.Helper()
+	for _, m := range r.members() {
+		if m.ID == id {
+			return m
+		}
+	}
+	r.t.Fatalf("no member %s", id)
+	return fleet.Member{}
+}
+
+// awaitState waits until a member is in a state by one of sources, and gives it.
+func (r *rig) awaitState(id string, state fleet.State, sources ...string) (m fleet.Member) {
+	r.t.Helper()
+	r.await(fmt.Sprintf("%s is %s by %v", id, state, sources), func() bool {
+		m = r.member(id)
+		if m.State != state {
+			return false
+		}
+		for _, s := range sources {
+			if m.StateSource == s {
+				return true
+			}
+		}
+		return false
+	})
+	return m
+}
+
+// awaitScreen waits until a member's screen shows text.
+func (r *rig) awaitScreen(id, text string) {
+	r.t.Helper()
+	r.await("its screen shows "+text, func() bool {
+		shown, _, _ := r.fleetdeck("screen", id)
+		return strings.Contains(shown, text)
+	})
+}
+
+// killed kills a member's process and waits until that is known.
+func (r *rig) killed(id string) {
+	r.t.Helper()
+	if err := syscall.Kill(r.member(id).Pid, syscall.SIGKILL); err != nil {
+		r.t.Fatal(err)
+	}
+	r.awaitState(id, fleet.StateExited, "process")
+}
+
+func codexHome(m *model, trusted string) string {
+	text := fmt.Sprintf("model = \"stub\"\nmodel_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\nbase_url = \"%s/v1\"\nwire_api = \"responses\"\n", m.URL)
+	if trusted != "" {
+		text += fmt.Sprintf("[projects.%q]\ntrust_level = \"trusted\"\n", trusted)
+	}
+	return text
+}
+
+func TestRealCodexIsDispatched(t *testing.T) {
+	bin := installAgent(t, "@openai/codex")
+	m := newModel(t, "", "")
+	r, _ := realAgent(t, "codex", bin, m, nil, "")
+	tree := r.repo("api")
+	config := codexHome(m, tree)
+	r.write("home/.codex/config.toml", config)
+	out, code := r.dispatch(tree, "--profile", "real", "--task", theTask, "--wait")
+	if code != 0 {
+		t.Fatalf("dispatch: exit %d: %s", code, out.Message)
+	}
+	r.await("charter and task reach the model", func() bool { return m.heard(theTask, strings.TrimSpace(theCharter)) })
+	r.awaitState(out.Member, fleet.StateWorking, "title", "progress")
+	m.answer(1)
+	if got := r.awaitState(out.Member, fleet.StateIdle, "hook"); got.StateMessage != lastWord {
+		t.Errorf("it said %q, want %q", got.StateMessage, lastWord)
+	}
+	var w api.Witnesses
+	r.must(&w, "explain", out.Member)
+	if len(w.Session) != 36 {
+		t.Errorf("its session is %q", w.Session)
+	}
+	r.must(nil, "send", out.Member, "go on") // a second turn, that no hook tells the beginning of
+	r.awaitState(out.Member, fleet.StateWorking, "title", "progress")
+	m.answer(1)
+	r.awaitState(out.Member, fleet.StateIdle, "hook")
+	if now := r.text("home/.codex/config.toml"); !strings.HasPrefix(now, config[:40]) || strings.Contains(now, "notify") || strings.Contains(now, "hook") {
+		t.Errorf("the user's own configuration was changed:\n%s", now)
+	}
+	r.killed(out.Member)
+}
+
+func TestRealCodexAsksAndIsSeenToWait(t *testing.T) {
+	bin := installAgent(t, "@openai/codex")
+	for name, hooks := range map[string]string{"hooks": "hooks = true", "no hooks": "hooks = false"} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, "exec_command", `{"cmd":"touch made","sandbox_permissions":"require_escalated","justification":"May I make a file?"}`)
+			r, _ := realAgent(t, "codex", bin, m, nil, hooks)
+			r.write("home/.codex/config.toml", codexHome(m, ""))
+			out, code := r.dispatch(r.repo("api"), "--profile", "real", "--task", "make it", "--wait")
+			if code != 0 {
+				t.Fatalf("dispatch: exit %d: %s", code, out.Message)
+			}
+			// The dialog before its first prompt, that neither hook nor title tells of.
+			if got := r.awaitState(out.Member, fleet.StateWaiting, "screen"); got.StateMessage != "Trust this folder?" {
+				t.Errorf("it asks %q", got.StateMessage)
+			}
+			r.must(nil, "send", out.Member, "")
+			r.await("the task reaches the model", func() bool { return m.heard("make it", strings.TrimSpace(theCharter)) })
+			m.answer(1)
+			if name == "hooks" {
+				if got := r.awaitState(out.Member, fleet.StateWaiting, "hook"); got.StateMessage != "allow Bash: touch made?" {
+					t.Errorf("it asks %q", got.StateMessage)
+				}
+			} else {
+				r.awaitState(out.Member, fleet.StateWaiting, "title", "progress")
+			}
+			r.awaitScreen(out.Member, "Press enter to confirm") // a hook may be quicker than the dialog
+			r.must(nil, "send", out.Member, "")
+			m.answer(1)
+			by := []string{"title", "progress"}
+			if name == "hooks" {
+				by = []string{"hook"}
+			}
+			r.awaitState(out.Member, fleet.StateIdle, by...)
+		})
+	}
+}
+
+func claudeEnv() []string {
+	return []string{"ANTHROPIC_BASE_URL=MODEL", "ANTHROPIC_AUTH_TOKEN=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
+}
+
+func TestRealClaudeIsDispatched(t *testing.T) {
+	bin := installAgent(t, "@anthropic-ai/claude-code")
+	m := newModel(t, "Bash", `{"command":"touch made","description":"make a file"}`)
+	r, _ := realAgent(t, "claude", bin, m, claudeEnv(), "")
+	r.write("home/.claude.json", `{"hasCompletedOnboarding":true,"theme":"dark"}`)
+	out, code := r.dispatch(r.repo("api"), "--profile", "real", "--task", theTask, "--wait")
+	if code != 0 {
+		t.Fatalf("dispatch: exit %d: %s", code, out.Message)
+	}
+	if got := r.awaitState(out.Member, fleet.StateWaiting, "screen"); !strings.HasPrefix(got.StateMessage, "Quick safety check") {
+		t.Errorf("it asks %q", got.StateMessage)
+	}
+	r.must(nil, "send", out.Member, "")
+	r.await("charter and task reach the model", func() bool { return m.heard(theTask, strings.TrimSpace(theCharter)) })
+	r.awaitState(out.Member, fleet.StateWorking, "hook")
+	m.answer(2) // one for what it asks beside the turn
+	if got := r.awaitState(out.Member, fleet.StateWaiting, "hook"); got.StateMessage != "allow Bash: touch made?" {
+		t.Errorf("it asks %q", got.StateMessage)
+	}
+	r.awaitScreen(out.Member, "Esc to cancel")
+	r.must(nil, "send", out.Member, "")
+	m.answer(2)
+	if got := r.awaitState(out.Member, fleet.StateIdle, "hook"); got.StateMessage != lastWord {
+		t.Errorf("it said %q, want %q", got.StateMessage, lastWord)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "home", ".claude", "settings.json")); err == nil {
+		t.Error("the user's own settings were written")
+	}
+	r.killed(out.Member)
+}
+
+func TestRealClaudeInAnEmptyHomeIsNeverIdle(t *testing.T) {
+	bin := installAgent(t, "@anthropic-ai/claude-code")
+	m := newModel(t, "", "")
+	r, _ := realAgent(t, "claude", bin, m, claudeEnv(), "")
+	out, code := r.dispatch(r.repo("api"), "--profile", "real", "--task", "say hi", "--wait")
+	if code != 0 {
+		t.Fatalf("dispatch: exit %d: %s", code, out.Message)
+	}
+	r.await("its screen was looked at", func() bool {
+		var w api.Witnesses
+		r.must(&w, "explain", out.Member)
+		for _, said := range w.Testimonies {
+			if said.State == fleet.StateIdle || w.Judgement.State == fleet.StateIdle {
+				t.Fatalf("idle, says %+v", said)
+			}
+			if said.Source == "screen" || w.Judgement.State == fleet.StateExited {
+				return true
+			}
+		}
+		return w.Judgement.State == fleet.StateExited
+	})
+}
+
+func TestRealOpenCodeIsDispatched(t *testing.T) {
+	bin := installAgent(t, "opencode-ai")
+	m := newModel(t, "", "")
+	r, _ := realAgent(t, "opencode", bin, m, []string{"OPENCODE_CONFIG=DIR/opencode.json", "OPENCODE_DISABLE_MODELS_FETCH=1"}, "")
+	r.write("opencode.json", fmt.Sprintf(`{"model":"stub/stub","small_model":"stub/stub","autoupdate":false,"share":"disabled","provider":{"stub":{
+		"npm":"@ai-sdk/openai-compatible","name":"stub","options":{"baseURL":"%s/v1","apiKey":"x"},"models":{"stub":{"name":"stub"}}}}}`, m.URL))
+	out, code := r.dispatch(r.repo("api"), "--profile", "real", "--task", theTask, "--wait")
+	if code != 0 {
+		t.Fatalf("dispatch: exit %d: %s", code, out.Message)
+	}
+	// It looks for what it cannot reach before its first turn.
+	for deadline := time.Now().Add(4 * patience); r.member(out.Member).State != fleet.StateWorking && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Millisecond)
+	}
+	r.awaitState(out.Member, fleet.StateWorking, "hook")
+	r.await("charter and task reach the model", func() bool { return m.heard(theTask) && m.heard(strings.TrimSpace(theCharter)) })
+	m.answer(2) // one for the session's title
+	r.awaitState(out.Member, fleet.StateIdle, "hook")
+	r.killed(out.Member)
+}

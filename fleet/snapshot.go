@@ -70,6 +70,11 @@ type TreeRow struct {
 	Tree   string `json:"tree"`
 	Branch string `json:"branch"`
 	Dirty  bool   `json:"dirty"`
+	// Upstream is the branch that Branch is compared with, where it has one; Ahead and Behind count the commits that only one of both
+	// has, as git knew at the last fetch.
+	Upstream string `json:"upstream,omitempty"`
+	Ahead    int    `json:"ahead,omitempty"`
+	Behind   int    `json:"behind,omitempty"`
 	// Repo is the main working tree of its repository, which linked worktrees share; empty where that is not known.
 	Repo        string   `json:"repo,omitempty"`
 	Occupancy   Occupied `json:"occupancy"`

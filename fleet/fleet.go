@@ -133,10 +133,32 @@ type Launch struct {
 	Deadline   Deadline  `json:"deadline"`
 }
 
-// Roster is the daemon's answer to "who is there": one consistent view of members and launches.
+// ForeignAgent is a process of a known agent that works in a tree and that nobody started through this fleet.
+type ForeignAgent struct {
+	Process
+	// Agent is its name, such as "claude".
+	Agent string `json:"agent"`
+	// Dir is its working directory, Tree the top level of the git working tree that this lies in: empty outside git.
+	Dir   string    `json:"dir"`
+	Tree  string    `json:"tree"`
+	File  FileID    `json:"file,omitzero"`
+	Since time.Time `json:"since"`
+}
+
+// In reports whether f works in t. Outside git it is in each directory that its own lies in.
+func (f ForeignAgent) In(t Tree) bool {
+	if f.Tree != "" {
+		return t.Same(Tree{f.Tree, f.File})
+	}
+	return f.Dir == t.Path || strings.HasPrefix(f.Dir, strings.TrimSuffix(t.Path, "/")+"/")
+}
+
+// Roster is the daemon's answer to "who is there": one consistent view of members and launches, and the foreign agents
+// of a second ago at most.
 type Roster struct {
-	Members  []Member `json:"members"`
-	Launches []Launch `json:"launches"`
+	Members  []Member       `json:"members"`
+	Launches []Launch       `json:"launches"`
+	Foreign  []ForeignAgent `json:"foreign,omitempty"`
 }
 
 // Listed reports whether the worker of the reservation id is, or was, a member.

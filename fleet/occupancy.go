@@ -24,6 +24,13 @@ type Holding struct {
 	Entry *Entry
 	// Remaining is what is left of the grace of a reserved tree.
 	Remaining time.Duration
+	// Foreign is an agent in the tree that fleetdeck did not start, whoever else is there.
+	Foreign *ForeignAgent
+}
+
+// Free reports whether somebody may be sent. Beside a foreign agent only who says so may.
+func (h Holding) Free(besideForeign bool) bool {
+	return h.State == Free || h.State == Foreign && besideForeign
 }
 
 // ReservationID is the id of the reservation that the holder came by, or empty.
@@ -40,11 +47,26 @@ func (h Holding) ReservationID() string {
 }
 
 // Occupancy is the rule of the whole program: a tree is occupied by a live member; else reserved by a launch, or by
-// an entry whose worker is not listed and whose grace is not over; else free. An entry whose worker is listed is
-// skipped, so an unpruned file costs nothing.
+// an entry whose worker is not listed and whose grace is not over; else foreign where an agent works in it that nobody
+// sent; else free. An entry whose worker is listed is skipped, so an unpruned file costs nothing.
 //
 // Who decides on the answer holds the admission lock, and read entries before roster.
 func Occupancy(t Tree, entries []Entry, roster Roster, now Instant) Holding {
+	h := held(t, entries, roster, now)
+	for i := range roster.Foreign {
+		if roster.Foreign[i].In(t) {
+			h.Foreign = &roster.Foreign[i]
+			break
+		}
+	}
+	if h.State == Free && h.Foreign != nil {
+		h.State = Foreign
+	}
+	return h
+}
+
+// held is who of the fleet holds t.
+func held(t Tree, entries []Entry, roster Roster, now Instant) Holding {
 	for i := range roster.Members {
 		if m := &roster.Members[i]; m.Alive() && t.Same(Tree{m.Tree, m.File}) {
 			return Holding{State: Taken, Member: m}

@@ -30,6 +30,7 @@ func TestOccupancyNeverShowsATakenTreeAsFree(t *testing.T) {
 	launching := fleet.Roster{Launches: []fleet.Launch{{ID: "l", Tree: api.Path, Reservation: "r1", Deadline: fleet.DeadlineAfter(now, 30*time.Second)}}}
 	elsewhere := entry("r1", time.Minute)
 	elsewhere.Tree = "/mnt/bind/api"
+	strangers := fleet.Roster{Foreign: []fleet.ForeignAgent{{Dir: "/mnt/bind/api/sub", Tree: "/mnt/bind/api", File: api.File}}}
 	nameless := entry("", time.Minute)
 	for _, tt := range []struct {
 		name    string
@@ -47,6 +48,9 @@ func TestOccupancyNeverShowsATakenTreeAsFree(t *testing.T) {
 		{"a member that ended, its entry not pruned", []fleet.Entry{entry("r1", time.Minute)}, member("r1", fleet.StateExited), fleet.Free},
 		{"a member that ended, and the entry of another", []fleet.Entry{entry("r2", time.Minute)}, member("r1", fleet.StateExited), fleet.Reserved},
 		{"an entry under another path of the same directory", []fleet.Entry{elsewhere}, fleet.Roster{}, fleet.Reserved},
+		{"a foreign agent", nil, strangers, fleet.Foreign},
+		{"a foreign agent, and an entry whose grace runs", []fleet.Entry{entry("r1", time.Minute)}, strangers, fleet.Reserved},
+		{"a foreign agent elsewhere", nil, fleet.Roster{Foreign: []fleet.ForeignAgent{{Dir: "/src/apis", Tree: "/src/apis", File: "1:11"}}}, fleet.Free},
 		{"an entry without an id", []fleet.Entry{nameless}, fleet.Roster{}, fleet.Reserved},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Code is a refusal's stable name.
@@ -68,6 +69,13 @@ func RefusalOf(err error) *Refusal {
 		return r
 	}
 	return nil
+}
+
+// Refusal is why nobody is sent into t, where f works.
+func (f ForeignAgent) Refusal(t Tree, now Instant) *Refusal {
+	age := max(0, now.Wall.Sub(f.Since)).Truncate(time.Second)
+	return Refuse(CodeTreeForeign, "%s, which fleetdeck did not start, works in %s: pid %d, for %s", f.Agent, t.Path, f.Pid, age).
+		WithHint("end it, or send somebody beside it with --beside-foreign")
 }
 
 // Outcomes of a dispatch.

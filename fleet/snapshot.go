@@ -82,6 +82,15 @@ type TreeRow struct {
 	Launch string `json:"-"`
 	// Missing says that the directory is gone.
 	Missing bool `json:"missing,omitempty"`
+	// Foreign is an agent in the tree that fleetdeck did not start: beside a member too, where somebody wanted that.
+	Foreign ForeignRow `json:"foreign,omitzero"`
+}
+
+// ForeignRow is a foreign agent as lists show it. It is zero where none is there.
+type ForeignRow struct {
+	Pid   int       `json:"pid"`
+	Agent string    `json:"agent"`
+	Since time.Time `json:"since"`
 }
 
 // ReservationRow is one entry with what occupancy makes of it.
@@ -185,6 +194,8 @@ type Order struct {
 	ID string
 	// NoGit allows a directory outside git to be a tree of its own.
 	NoGit bool
+	// BesideForeign sends the agent also where one works that fleetdeck did not start.
+	BesideForeign bool
 	// Branch, where it is not empty, asks for a linked worktree of Tree on that branch to be made first, and the
 	// dispatch to go there.
 	Branch string

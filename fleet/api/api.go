@@ -15,6 +15,8 @@ type Spawn struct {
 	Role        fleet.Role `json:"role"`
 	Profile     string     `json:"profile"`
 	Task        string     `json:"task"`
+	// BesideForeign says that an agent in the tree that fleetdeck did not start is no reason to refuse.
+	BesideForeign bool `json:"beside_foreign,omitempty"`
 }
 
 // Accepted answers Spawn: the launch, or the member where its worker is listed already.

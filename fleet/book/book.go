@@ -104,6 +104,8 @@ type Draft struct {
 	Dispatcher fleet.Dispatcher
 	// ID is the reservation's id; empty means a new one.
 	ID string
+	// BesideForeign reserves also where an agent works that fleetdeck did not start.
+	BesideForeign bool
 }
 
 // Reserve writes a reservation for the draft's tree, or says who is in the way. It takes the lock within window, reads
@@ -127,8 +129,8 @@ func (b *Book) Reserve(ctx context.Context, window time.Duration, draft Draft, v
 	if err != nil {
 		return fleet.Entry{}, err
 	}
-	if err := refusalFor(draft.Tree, fleet.Occupancy(draft.Tree, rivals, roster, b.now())); err != nil {
-		return fleet.Entry{}, err
+	if h := fleet.Occupancy(draft.Tree, rivals, roster, b.now()); !h.Free(draft.BesideForeign) {
+		return fleet.Entry{}, refusalFor(draft.Tree, h, b.now())
 	}
 
 	entry := b.entry(draft)
@@ -305,16 +307,14 @@ func (b *Book) entriesOn(doc *lockfile.Document, t fleet.Tree) ([]fleet.Entry, e
 }
 
 // refusalFor words what is in the way of a dispatch into t.
-func refusalFor(t fleet.Tree, h fleet.Holding) error {
+func refusalFor(t fleet.Tree, h fleet.Holding, now fleet.Instant) error {
 	switch h.State {
-	case fleet.Free:
-		return nil
 	case fleet.Taken:
 		return fleet.Refuse(fleet.CodeTreeOccupied, "%s is occupied by member %s (%s, %s)",
 			t.Path, h.Member.ID, h.Member.Role, h.Member.State).
 			WithHint("look at it with 'fleetdeck screen %s', or end it with 'fleetdeck stop %s'", h.Member.ID, h.Member.ID)
 	case fleet.Foreign:
-		return fleet.Refuse(fleet.CodeTreeForeign, "an agent that fleetdeck did not start runs in %s", t.Path)
+		return h.Foreign.Refusal(t, now)
 	}
 	by := "a launch"
 	if e := h.Entry; e != nil {

@@ -26,6 +26,7 @@ type orderFlags struct {
 	profile string
 	grace   time.Duration
 	noGit   bool
+	beside  bool
 	// graceSet says that a grace was asked for.
 	graceSet bool
 }
@@ -37,6 +38,7 @@ func (o *orderFlags) add(cmd *cobra.Command) {
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) { o.graceSet = cmd.Flags().Changed("grace") }
 	f.DurationVar(&o.grace, "grace", 0, "boot grace (default: as configured)")
 	f.BoolVar(&o.noGit, "no-git", false, "let a directory outside git be a tree of its own")
+	f.BoolVar(&o.beside, "beside-foreign", false, "also where an agent works that fleetdeck did not start")
 }
 
 // order makes the order for path, with the session's defaults.
@@ -48,7 +50,7 @@ func (o *orderFlags) order(s *session, path string) (fleet.Order, error) {
 	if profile == "" {
 		profile = s.conf.ProfileNames()[0]
 	}
-	return fleet.Order{Tree: path, Role: o.role, Profile: profile, Grace: o.grace, NoGit: o.noGit}, nil
+	return fleet.Order{Tree: path, Role: o.role, Profile: profile, Grace: o.grace, NoGit: o.noGit, BesideForeign: o.beside}, nil
 }
 
 func newDispatchCommand(g *globals) *cobra.Command {
@@ -169,7 +171,11 @@ func runDispatch(ctx context.Context, s *session, order fleet.Order, opts dispat
 
 // queueable reports whether what was refused may be accepted once somebody else is through.
 func queueable(code fleet.Code) bool {
-	return code == fleet.CodeTreeReserved || code == fleet.CodeTreeOccupied || code == fleet.CodeSlotUnavailable
+	switch code {
+	case fleet.CodeTreeReserved, fleet.CodeTreeOccupied, fleet.CodeTreeForeign, fleet.CodeSlotUnavailable:
+		return true
+	}
+	return false
 }
 
 // queueRefused puts a refused order into the queue instead.

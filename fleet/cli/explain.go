@@ -41,7 +41,7 @@ type explanation struct {
 
 // holderReport is who holds a tree.
 type holderReport struct {
-	// Kind is "member", "launch" or "reservation".
+	// Kind is "member", "launch", "reservation" or "foreign agent".
 	Kind    string      `json:"kind"`
 	ID      string      `json:"id"`
 	Path    string      `json:"path"` // the key that it holds: another path of the same directory, perhaps
@@ -156,7 +156,7 @@ func explain(ctx context.Context, s *session, order fleet.Order) (explanation, e
 		e.allowed(ctx, s),
 		fileErr,
 		daemonErr,
-		e.inTheWay(),
+		e.inTheWay(order.BesideForeign),
 		slotFor(s, order, filled),
 	)
 	e.Dispatch.Outcome = fleet.Accepted

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,6 +73,13 @@ func holderOf(h fleet.Holding, at fleet.Instant) *holderReport {
 			r.Until = e.ExpiresAt // the wall clock is all that its writer gave
 		}
 		r.EndedBy = "its worker being listed, its dispatch being provably refused, the end of its grace, or 'fleetdeck release'; not the end of who wrote it"
+	case h.State == fleet.Foreign:
+		f := h.Foreign
+		r.Kind, r.ID, r.Path, r.Profile, r.Since = "foreign agent", "pid "+strconv.Itoa(f.Pid), f.Tree, f.Agent, f.Since
+		if f.Tree == "" {
+			r.Path = f.Dir
+		}
+		r.EndedBy = "the end of that process: fleetdeck did not start it, and does not end it"
 	default:
 		return nil
 	}
@@ -79,15 +87,19 @@ func holderOf(h fleet.Holding, at fleet.Instant) *holderReport {
 }
 
 // inTheWay is the refusal that a dispatch gets for who holds the tree.
-func (e *explanation) inTheWay() error {
+func (e *explanation) inTheWay(besideForeign bool) error {
 	h := e.Holder
+	if e.Occupancy == fleet.Foreign && besideForeign {
+		return nil
+	}
 	switch e.Occupancy {
 	case fleet.Taken:
 		return fleet.Refuse(fleet.CodeTreeOccupied, "%s is occupied by member %s", e.Tree, h.ID)
 	case fleet.Reserved:
 		return fleet.Refuse(fleet.CodeTreeReserved, "%s is reserved by %s %s, %s left", e.Tree, h.Kind, orNone(h.ID), seconds(h.RemainingS))
 	case fleet.Foreign:
-		return fleet.Refuse(fleet.CodeTreeForeign, "an agent that fleetdeck did not start runs in %s", e.Tree)
+		return fleet.Refuse(fleet.CodeTreeForeign, "%s, which fleetdeck did not start, works in %s: %s", h.Profile, e.Tree, h.ID).
+			WithHint("end it, or send somebody beside it with --beside-foreign")
 	}
 	return nil
 }
@@ -165,6 +177,9 @@ func (e explanation) holderLines(add func(string, ...any)) {
 		return
 	}
 	what := fmt.Sprintf("It is %s: %s %s", e.Occupancy, h.Kind, orNone(h.ID))
+	if h.Kind == "foreign agent" {
+		what += ", " + h.Profile
+	}
 	if h.Role != "" {
 		what += fmt.Sprintf(", a %s on %s", h.Role, h.Profile)
 	}

@@ -171,6 +171,9 @@ func orderArgs(order fleet.Order, command ...string) []string {
 	if order.NoGit {
 		args = append(args, "--no-git")
 	}
+	if order.BesideForeign {
+		args = append(args, "--beside-foreign")
+	}
 	if order.Task != "" {
 		args = append(args, "--task", order.Task)
 	}

@@ -87,6 +87,7 @@ func (s *session) enqueue(ctx context.Context, order fleet.Order) (added keeper.
 	}
 	return queue.Add(ctx, keeper.Task{
 		Tree: t.Path, Role: order.Role, Profile: order.Profile, Task: order.Task, Grace: order.Grace, NoGit: order.NoGit,
+		BesideForeign: order.BesideForeign,
 	}, process.Now())
 }
 

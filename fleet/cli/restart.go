@@ -63,7 +63,8 @@ func (s *session) restart(ctx context.Context, d *dispatch.Dispatcher, id string
 		return refusedOutcome(fleet.Outcome{}, err), err
 	}
 	// The tree's key is where it stands; a tree outside git is one by having been admitted.
-	order := fleet.Order{Tree: m.Tree, Role: m.Role, Profile: m.Profile, Task: m.Task, NoGit: true}
+	// Who works beside it that fleetdeck did not start was no reason not to have m there.
+	order := fleet.Order{Tree: m.Tree, Role: m.Role, Profile: m.Profile, Task: m.Task, NoGit: true, BesideForeign: true}
 	if m.RequestedRole != "" {
 		order.Role = m.RequestedRole
 	}

@@ -124,7 +124,7 @@ pipes; with --json a JSON document a line. It needs no terminal. --record keeps 
 	add("fleet", newUpCommand(g), newDownCommand(g), newStatusCommand(g), newTreesCommand(g), newMembersCommand(g),
 		newSlotsCommand(g), newReservationsCommand(g), newExplainCommand(g), newDiffCommand(g), newEventsCommand(g), newDemoCommand(g))
 	add("dispatch", newDispatchCommand(g), newReserveCommand(g), newReleaseCommand(g), newPruneCommand(g), newLockCommand(g),
-		newKeepCommand(g), newQueueCommand(g))
+		newKeepCommand(g), newQueueCommand(g), newWorktreeCommand(g))
 	add("member", newAttachCommand(g), newScreenCommand(g), newSendCommand(g), newLogsCommand(g), newStopCommand(g), newRestartCommand(g),
 		newReportCommand(g), newWhoamiCommand(g), newMCPCommand(g))
 	add("setup", newInitCommand(g), newDoctorCommand(g), newRepairCommand(g), newVersionCommand(g))

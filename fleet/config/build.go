@@ -70,6 +70,7 @@ func (b *builder) build(f file) *Config {
 		Staff:     f.Staff,
 		Keeper:    b.keeper(f.Keeper),
 		MCPListen: b.loopback("mcp.listen", f.MCP.Listen),
+		Foreign:   f.Foreign == nil || *f.Foreign,
 		Console:   b.console(f.Console),
 	}
 	c.Launcher = b.launcher("launcher", f.Launcher, LauncherEmbedded)

@@ -54,7 +54,9 @@ type Config struct {
 	TmuxServer string
 	// HerdrSocket is where herdr listens; empty means in its usual place.
 	HerdrSocket string
-	Console     Console
+	// Foreign says whether to look for agents that fleetdeck did not start.
+	Foreign bool
+	Console Console
 }
 
 // Role is what a member of a role is told, and may ask.
@@ -140,6 +142,7 @@ type file struct {
 	Grace     string                 `toml:"grace"`
 	LockWait  string                 `toml:"lock_wait"`
 	PruneWait string                 `toml:"prune_wait"`
+	Foreign   *bool                  `toml:"foreign"`
 	Roots     []string               `toml:"roots"`
 	Trees     []string               `toml:"trees"`
 	Roles     map[string]fileRole    `toml:"roles"`
@@ -247,6 +250,7 @@ func Default(cwd string) *Config {
 		Profiles: map[string]Profile{},
 		Launcher: LauncherEmbedded,
 		Keeper:   DefaultKeeper,
+		Foreign:  true,
 		Console:  defaultConsole(),
 	}
 	if cwd != "" {

@@ -57,10 +57,12 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 			return fleet.Refuse(fleet.CodeReservationStale, "%s is another directory than the one that was reserved", req.Tree).
 				WithHint("dispatch again")
 		}
-		if h := fleet.Occupancy(t, nil, view.roster, d.Now()); h.State != fleet.Free {
-			return inTheWay(t, h)
-		}
 		now := d.Now()
+		roster := view.roster
+		roster.Foreign = d.foreignIn(roster)
+		if h := fleet.Occupancy(t, nil, roster, now); !h.Free(req.BesideForeign) {
+			return inTheWay(t, h, now)
+		}
 		rec = record{
 			ID: ulid.Make().String(), Step: stepAccepted, Reservation: req.Reservation, Tree: t.Path, File: t.File,
 			Role: req.Role, RequestedRole: req.Role, Profile: req.Profile, Task: req.Task, Deadline: deadline(e, now),
@@ -162,8 +164,11 @@ func (d *Daemon) canRun(p config.Profile) error {
 	return nil
 }
 
-func inTheWay(t fleet.Tree, h fleet.Holding) error {
-	if h.State == fleet.Taken {
+func inTheWay(t fleet.Tree, h fleet.Holding, now fleet.Instant) error {
+	switch h.State {
+	case fleet.Foreign:
+		return h.Foreign.Refusal(t, now)
+	case fleet.Taken:
 		return fleet.Refuse(fleet.CodeTreeOccupied, "%s is occupied by member %s (%s, %s)", t.Path, h.Member.ID, h.Member.Role, h.Member.State)
 	}
 	return fleet.Refuse(fleet.CodeTreeReserved, "%s is held by launch %s, %.0f s left", t.Path, h.Launch.ID, max(0, h.Remaining.Seconds()))

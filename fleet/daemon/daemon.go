@@ -21,6 +21,7 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/config"
+	"fleetdeck/fleet/foreign"
 	"fleetdeck/fleet/launch"
 	"fleetdeck/fleet/slots"
 	"fleetdeck/fleet/state"
@@ -63,6 +64,7 @@ type Daemon struct {
 	reports  reports
 	hearings hearings
 	keeping  keeping
+	foreign  *foreign.Scanner // nil where nobody looks for foreign agents
 
 	secretOnce sync.Once
 	secret     []byte
@@ -110,6 +112,9 @@ func run(ctx context.Context, opts Options, slots pool) error {
 	}
 	defer d.events.close()
 	d.screens = newScreens(d.ctx)
+	if opts.Config.Foreign {
+		d.foreign = foreign.NewScanner()
+	}
 	if err := d.restore(); err != nil {
 		return err
 	}

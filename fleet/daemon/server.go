@@ -106,6 +106,7 @@ func (d *Daemon) getMembers(w http.ResponseWriter, _ *http.Request) error {
 
 func (d *Daemon) getRoster(w http.ResponseWriter, _ *http.Request) error {
 	roster := d.reg.view().roster
+	roster.Foreign = d.foreignIn(roster)
 	roster.Members = d.outdated(roster.Members)
 	return writeJSON(w, http.StatusOK, roster)
 }

@@ -77,6 +77,7 @@ func (d *Dispatcher) Reserve(ctx context.Context, order fleet.Order) (fleet.Entr
 	}
 	entry, err := d.Ledger.Reserve(ctx, d.LockWait, book.Draft{
 		Tree: t, Role: order.Role, Profile: order.Profile, Grace: grace, Dispatcher: d.Self, ID: order.ID,
+		BesideForeign: order.BesideForeign,
 	}, d.roster)
 	if err != nil {
 		entry.Tree = t.Path
@@ -175,7 +176,7 @@ func (e *unknownError) Unwrap() error { return e.err }
 // send asks for the agent. While the answer is lost it asks again with the same id as long as the grace lasts: spawning
 // is idempotent. Once one request may have arrived, a failure to send is not proof of anything any more.
 func (d *Dispatcher) send(ctx context.Context, entry fleet.Entry, order fleet.Order) (api.Accepted, error) {
-	req := api.Spawn{Reservation: entry.ID, Tree: entry.Tree, Role: order.Role, Profile: order.Profile, Task: order.Task}
+	req := api.Spawn{Reservation: entry.ID, Tree: entry.Tree, Role: order.Role, Profile: order.Profile, Task: order.Task, BesideForeign: order.BesideForeign}
 	var lost error
 	for {
 		sctx, cancel := context.WithTimeout(ctx, d.LockWait+sendMargin)

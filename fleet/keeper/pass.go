@@ -106,9 +106,9 @@ func (p *pass) prune(ctx context.Context) error {
 }
 
 // free reports whether it is worth asking for the tree at path: a glance that spares the lock, and decides nothing.
-func (p *pass) free(ctx context.Context, path string, noGit bool) bool {
+func (p *pass) free(ctx context.Context, path string, noGit, besideForeign bool) bool {
 	t, err := p.k.trees.resolve(ctx, path, noGit)
-	return err != nil || !p.taken[t.Path] && fleet.Occupancy(t, p.entries, p.roster, p.k.Now()).State == fleet.Free
+	return err != nil || !p.taken[t.Path] && fleet.Occupancy(t, p.entries, p.roster, p.k.Now()).Free(besideForeign)
 }
 
 // capped reports whether enough launches are under way.

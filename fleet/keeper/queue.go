@@ -40,7 +40,10 @@ type Task struct {
 	Task    string        `json:"task"`
 	Grace   time.Duration `json:"grace_ns,omitempty"`
 	NoGit   bool          `json:"no_git,omitempty"`
-	AddedAt time.Time     `json:"added_at"`
+	// BesideForeign sends it also where an agent works that fleetdeck did not start.
+	BesideForeign bool `json:"beside_foreign,omitempty"`
+
+	AddedAt time.Time `json:"added_at"`
 	// Reservation is the id under which it is being sent, written before anybody is asked.
 	Reservation string    `json:"reservation"`
 	SentAt      time.Time `json:"sent_at,omitzero"`
@@ -53,7 +56,7 @@ type Task struct {
 }
 
 func (t *Task) order() fleet.Order {
-	return fleet.Order{Tree: t.Tree, Role: t.Role, Profile: t.Profile, Task: t.Task, Grace: t.Grace, NoGit: t.NoGit, ID: t.Reservation}
+	return fleet.Order{Tree: t.Tree, Role: t.Role, Profile: t.Profile, Task: t.Task, Grace: t.Grace, NoGit: t.NoGit, ID: t.Reservation, BesideForeign: t.BesideForeign}
 }
 
 // Queue is the tasks that wait for their trees, first come, first served in each tree. It changes only under a lock of its

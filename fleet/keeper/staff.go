@@ -42,7 +42,7 @@ func (p *pass) keep(ctx context.Context, want config.Staff) (Act, error) {
 		return act, nil
 	}
 	switch {
-	case !p.free(ctx, want.Tree, false):
+	case !p.free(ctx, want.Tree, false, false):
 		act.Action = actTaken
 	case p.k.tooSoon(want.Tree):
 		act.Action = actWait

@@ -58,7 +58,7 @@ func (p *pass) work(ctx context.Context, t Task) (act Act, gone bool, err error)
 	switch {
 	case waits(t.NotBefore, p.k.Now(), p.k.lim) > 0, p.k.tooSoon(t.ID):
 		act.Action = actWait
-	case !p.free(ctx, t.Tree, t.NoGit):
+	case !p.free(ctx, t.Tree, t.NoGit, t.BesideForeign):
 		act.Action = actTaken
 	case p.capped():
 		act.Action = actCapped

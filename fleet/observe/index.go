@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"path"
 	"slices"
 
 	"fleetdeck/fleet"
@@ -15,7 +16,7 @@ type index struct {
 }
 
 // near is where in a look the rows are that name a tree.
-type near struct{ entries, launches, members []int }
+type near struct{ entries, launches, members, foreign []int }
 
 func newIndex(l look) index {
 	n := len(l.entries) + len(l.roster.Launches) + len(l.roster.Members)
@@ -34,6 +35,17 @@ func newIndex(l look) index {
 			x.add(fleet.Tree{Path: m.Tree, File: m.File}, func(n *near) { n.members = append(n.members, i) })
 		}
 	}
+	for i, f := range l.roster.Foreign {
+		note := func(n *near) { n.foreign = append(n.foreign, i) }
+		if x.add(fleet.Tree{Path: f.Tree, File: f.File}, note); f.Tree == "" {
+			for dir := f.Dir; ; dir = path.Dir(dir) {
+				x.add(fleet.Tree{Path: dir}, note)
+				if dir == path.Dir(dir) {
+					break
+				}
+			}
+		}
+	}
 	return x
 }
 
@@ -50,7 +62,7 @@ func (x index) add(t fleet.Tree, note func(*near)) {
 	}
 }
 
-// has reports whether anything at all concerns t.
+// has reports whether anything at all concerns t, foreign agents included.
 func (x index) has(t fleet.Tree) bool {
 	return x.near[t.Path] != nil || t.File != "" && x.near[string(t.File)] != nil
 }
@@ -62,10 +74,12 @@ func (x index) around(t fleet.Tree) (entries []fleet.Entry, roster fleet.Roster)
 	for _, name := range [...]string{t.Path, string(t.File)} {
 		if n := x.near[name]; n != nil {
 			all.entries, all.launches, all.members = append(all.entries, n.entries...), append(all.launches, n.launches...), append(all.members, n.members...)
+			all.foreign = append(all.foreign, n.foreign...)
 		}
 	}
 	roster.Launches = pick(x.roster.Launches, all.launches)
 	roster.Members = pick(x.roster.Members, all.members)
+	roster.Foreign = pick(x.roster.Foreign, all.foreign)
 	entries = pick(x.entries, all.entries)
 	for _, e := range entries {
 		roster.Members = append(roster.Members, x.member[e.ID]...)

@@ -41,6 +41,15 @@ func TestSnapshotSaysWhatOccupancySaysOfTheWholeLook(t *testing.T) {
 			state := [...]fleet.State{fleet.StateWorking, fleet.StateExited}[random.IntN(2)]
 			l.roster.Members = append(l.roster.Members, fleet.Member{ID: fmt.Sprint("m", i), Tree: x.Path, File: x.File, Reservation: id(), State: state})
 		}
+		for i := range random.IntN(3) {
+			f := fleet.ForeignAgent{Process: fleet.Process{Pid: i + 1}, Agent: "claude"}
+			if x := name(); random.IntN(2) > 0 {
+				f.Tree, f.File, f.Dir = x.Path, x.File, x.Path+"/sub"
+			} else {
+				f.Dir = x.Path + [...]string{"", "/sub/dir"}[random.IntN(2)]
+			}
+			l.roster.Foreign = append(l.roster.Foreign, f)
+		}
 		var trees []fleet.Tree
 		var want fleet.Snapshot
 		for range 4 {

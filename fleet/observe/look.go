@@ -124,6 +124,9 @@ func treeRow(t fleet.Tree, h fleet.Holding, now fleet.Instant) fleet.TreeRow {
 	if h.State == fleet.Reserved {
 		row.RemainingS = max(0, h.Remaining.Seconds())
 	}
+	if f := h.Foreign; f != nil {
+		row.Foreign = fleet.ForeignRow{Pid: f.Pid, Agent: f.Agent, Since: f.Since}
+	}
 	switch {
 	case h.Member != nil:
 		row.Member = h.Member.ID
@@ -133,6 +136,11 @@ func treeRow(t fleet.Tree, h fleet.Holding, now fleet.Instant) fleet.TreeRow {
 		row.Deadline = h.Entry.Deadline()
 	}
 	return row
+}
+
+// Trees gives every tree that is configured, found below a root, reserved or staffed, sorted by path.
+func (s Sources) Trees(entries []fleet.Entry, roster fleet.Roster) []fleet.Tree {
+	return s.known(look{entries: entries, roster: roster})
 }
 
 // known gives every tree that is configured, found below a root, reserved or staffed, sorted by path.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // discoverDepth is how far below a root trees are looked for.
@@ -35,7 +36,9 @@ func Discover(root string) []string {
 			return fs.SkipDir
 		}
 		if _, err := os.Lstat(filepath.Join(path, ".git")); err == nil {
-			found = append(found, path)
+			if utf8.ValidString(path) {
+				found = append(found, path)
+			}
 			return fs.SkipDir
 		}
 		if rel, err := filepath.Rel(root, path); err == nil && strings.Count(rel, string(filepath.Separator)) >= discoverDepth-1 {

@@ -29,9 +29,13 @@ var (
 // Resolve gives the tree that path lies in: its canonical top level, and the directory that it names. With noGit, a directory
 // outside git is a tree of its own. Any doubt is an error.
 func Resolve(ctx context.Context, path string, noGit bool) (fleet.Tree, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return fleet.Tree{}, fmt.Errorf("tree %s: %w", path, err)
+	abs := path
+	if !filepath.IsAbs(path) {
+		cwd, err := os.Getwd()
+		if err != nil {
+			return fleet.Tree{}, fmt.Errorf("tree %s: %w", path, err)
+		}
+		abs = cwd + "/" + path // not cleaned: what ".." means is decided where the link before it leads
 	}
 	dir, err := filepath.EvalSymlinks(abs)
 	if errors.Is(err, os.ErrNotExist) {

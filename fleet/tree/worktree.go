@@ -14,6 +14,9 @@ import (
 	"fleetdeck/fleet"
 )
 
+// besideRepository ends the name of the directory for worktrees beside their repository.
+const besideRepository = ".worktrees"
+
 // checkoutTimeout bounds a call to git that writes a whole tree and runs hooks.
 const checkoutTimeout = 10 * time.Minute
 
@@ -180,7 +183,7 @@ func (w Worktrees) place(main listed, branch string) string {
 	if w.Dir != "" {
 		return filepath.Join(w.Dir, filepath.Base(repo), name)
 	}
-	return filepath.Join(repo+".worktrees", name)
+	return filepath.Join(repo+besideRepository, name)
 }
 
 // claim makes the directory at path, and notes those that it made on the way.

@@ -15,6 +15,7 @@ type listed struct {
 	path   string
 	branch string // as "refs/heads/NAME", empty where HEAD is detached
 	bare   bool
+	locked bool
 }
 
 // listWorktrees gives the worktrees of the repository of the tree whose top is dir, the main one first.
@@ -42,6 +43,7 @@ func listWorktrees(ctx context.Context, dir string) ([]listed, error) {
 			last.branch = branch
 		}
 		last.bare = last.bare || record == "bare"
+		last.locked = last.locked || record == "locked" || strings.HasPrefix(record, "locked ")
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("git lists no worktree of %s", dir)

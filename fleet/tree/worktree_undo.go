@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"fleetdeck/fleet"
 )
 
 // Remove undoes AddWorktree for a dispatch that came to nothing: the worktree goes if it is the one that was made and nothing
@@ -22,36 +24,48 @@ func (made *Worktree) Remove(ctx context.Context, vacant func() error) error {
 }
 
 func (made *Worktree) remove(ctx context.Context, vacant func() error) error {
-	unlock, err := lockRepository(ctx, made.main)
+	if err := takeAway(ctx, made.main, made.Tree, false, func(string) error { return vacant() }); err != nil {
+		return err
+	}
+	made.dropParents()
+	return made.dropBranch(ctx)
+}
+
+// takeAway removes the linked worktree t of the repository of main, with what is new in it only by force. It is moved aside before
+// vacant is asked about it at its new place, and put back if that fails.
+func takeAway(ctx context.Context, main string, t fleet.Tree, force bool, vacant func(aside string) error) error {
+	unlock, err := lockRepository(ctx, main)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if file, err := Identify(made.Path); err != nil {
+	ctx = context.WithoutCancel(ctx) // what has begun is carried through, or undone
+	if file, err := Identify(t.Path); err != nil {
 		return err
-	} else if file != made.File {
+	} else if file != t.File {
 		return errors.New("another directory is there by now")
 	}
-	out, err := os.MkdirTemp(filepath.Dir(made.Path), ".removing-")
+	out, err := os.MkdirTemp(filepath.Dir(t.Path), ".removing-")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(out)
-	aside := filepath.Join(out, filepath.Base(made.Path))
-	if _, err := made.worktree(ctx, "move", "--", made.Path, aside); err != nil {
+	aside := filepath.Join(out, filepath.Base(t.Path))
+	if _, err := worktree(ctx, main, "move", "--", t.Path, aside); err != nil {
 		return err
 	}
-	err = vacant()
-	if err == nil {
-		_, err = made.worktree(ctx, "remove", "--", aside)
+	if err = vacant(aside); err == nil {
+		args := []string{"remove", "--", aside}
+		if force {
+			args = []string{"remove", "--force", "--", aside}
+		}
+		_, err = worktree(ctx, main, args...)
 	}
 	if err != nil {
-		_, back := made.worktree(ctx, "move", "--", aside, made.Path)
+		_, back := worktree(ctx, main, "move", "--", aside, t.Path)
 		return errors.Join(err, back)
 	}
-	os.Remove(out)
-	made.dropParents()
-	return made.dropBranch(ctx)
+	return nil
 }
 
 // abandon undoes what checkOut began and did not finish. Where it was broken off, what it wrote until then goes too: nobody was
@@ -61,7 +75,7 @@ func (made *Worktree) abandon(ctx context.Context, brokenOff bool) error {
 	if brokenOff {
 		args = []string{"remove", "--force", "--force", "--", made.Path} // twice: git locks what it has not filled yet
 	}
-	if _, err := made.worktree(ctx, args...); err != nil {
+	if _, err := worktree(ctx, made.main, args...); err != nil {
 		// Where git has not come to it, or has tidied up itself, the directory is empty or gone.
 		if rerr := os.Remove(made.Path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 			return made.stays(err)
@@ -91,9 +105,10 @@ func (made *Worktree) dropBranch(ctx context.Context) error {
 	return nil
 }
 
-func (made *Worktree) worktree(ctx context.Context, args ...string) ([]byte, error) {
+// worktree runs git worktree in the repository of main.
+func worktree(ctx context.Context, main string, args ...string) ([]byte, error) {
 	out, _, err := call{
-		dir: made.main, timeout: checkoutTimeout, alone: true, args: append([]string{"worktree"}, args...),
+		dir: main, timeout: checkoutTimeout, alone: true, args: append([]string{"worktree"}, args...),
 	}.run(ctx)
 	return out, err
 }

@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -96,7 +97,14 @@ func (m *Model) treeDetail(t *fleet.TreeRow, w int) []string {
 	switch {
 	case t.Occupancy == fleet.Foreign:
 		out = append(out, " "+m.occupancy(t.Occupancy).String(), "")
-		para("", "An agent that fleetdeck did not start runs here. Nobody is dispatched into this tree until it has ended.")
+		if f := t.Foreign; f.Pid != 0 {
+			out = append(out, m.fact("agent", f.Agent, w), m.fact("pid", strconv.Itoa(f.Pid), w))
+			if !f.Since.IsZero() {
+				out = append(out, m.fact("since", f.Since.Local().Format("15:04:05")+" · "+m.since(f.Since), w))
+			}
+			out = append(out, "")
+		}
+		para("", "An agent that fleetdeck did not start runs here. Nobody is dispatched into this tree until it has ended, unless you say so.")
 	case t.Occupancy == fleet.Reserved:
 		out = append(out, m.hold(t, entry, w)...)
 	case m.assumed[t.Tree] != nil:

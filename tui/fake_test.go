@@ -131,6 +131,9 @@ func (f *fakeFleet) Dispatch(ctx context.Context, o fleet.Order) fleet.Outcome {
 	if o.Branch != "" {
 		branch = fmt.Sprintf(" branch %q", o.Branch)
 	}
+	if o.BesideForeign {
+		branch += " beside"
+	}
 	f.called("dispatch %s %s %s %q%s", o.Tree, o.Role, o.Profile, o.Task, branch)
 	if err := f.change(ctx); err != nil {
 		return fleet.Outcome{Outcome: fleet.Refused, Code: fleet.CodeLockBusy, Message: err.Error()}
@@ -267,7 +270,7 @@ func example(now fleet.Instant) fleet.Snapshot {
 	tree("billing", "main", false, fleet.Taken).Member = "01JEABCD0002"
 	tree("docs", "main", false, fleet.Free)
 	tree("fleet-core", "release/2026.11-hardening", true, fleet.Taken).Member = "01JEABCD0003"
-	tree("legacy-importer-with-a-long-name", "main", false, fleet.Foreign)
+	tree("legacy-importer-with-a-long-name", "main", false, fleet.Foreign).Foreign = fleet.ForeignRow{Agent: "claude", Pid: 3141, Since: ago(26 * time.Minute)}
 	tree("mobile", "feature/push-notifications", false, fleet.Free)
 	tree("old", "main", false, fleet.Free)
 	t := tree("search", "main", false, fleet.Reserved)

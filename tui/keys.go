@@ -152,5 +152,6 @@ var (
 	keyCopyLine  = bind("c", "copy the command", "c")
 	keyWait      = bind("w", "wait for the tree", "w")
 	keyQueueIt   = bind("n", "queue it", "n")
+	keyBeside    = bind("B", "dispatch beside it", "B")
 	keyWorktree  = bind("t", "take a new worktree", "t")
 )

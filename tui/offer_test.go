@@ -75,6 +75,25 @@ func TestRefusalOffersANewWorktree(t *testing.T) {
 	})
 }
 
+func TestForeignAgentIsNamedAndCanBeWorkedBeside(t *testing.T) {
+	inLoop(t, func(t *testing.T, l *loop) {
+		l.press("j", "j", "j", "j")
+		l.wants("claude", "3141", "26m ago", "did not start runs here")
+		l.f.outcome = fleet.Outcome{Outcome: fleet.Refused, Code: fleet.CodeTreeForeign, Message: "claude works there"}
+		l.press("s", "tab", "tab", "tab", "tab", "tab", "ctrl+t")
+		l.typeText("legacy")
+		l.press("enter", "enter")
+		l.pass(time.Second)
+		l.wants("Refused", "B dispatch beside it")
+		l.press("b")
+		l.press("B")
+		l.settle()
+		if got, want := l.f.calls[len(l.f.calls)-1], `dispatch /home/kim/src/legacy-importer-with-a-long-name dev claude "" beside`; got != want {
+			t.Errorf("the dispatch is %s, want %s", got, want)
+		}
+	})
+}
+
 func TestOfferThatComesUpByItselfSwallowsKeysForAMoment(t *testing.T) {
 	inLoop(t, func(t *testing.T, l *loop) {
 		l.f.outcome = fleet.Outcome{Outcome: fleet.Refused, Code: fleet.CodeTreeOccupied, Message: "taken"}

@@ -299,7 +299,7 @@ func outcome(out fleet.Outcome, o fleet.Order, where string) end {
 	case fleet.Refused:
 		e := end{level: levelAlarm, refused: true, text: "refused: " + message, hint: out.Hint}
 		if out.Code == fleet.CodeTreeReserved || out.Code == fleet.CodeTreeOccupied || out.Code == fleet.CodeTreeForeign {
-			e.held = &held{order: o, message: message}
+			e.held = &held{order: o, message: message, foreign: out.Code == fleet.CodeTreeForeign}
 		}
 		return e
 	}

@@ -111,6 +111,13 @@ func (m *Model) treeDetail(t *fleet.TreeRow, w int) []string {
 		as := m.assumed[t.Tree]
 		out = append(out, " "+m.reserved.of("◌ dispatching…"), "")
 		para("", "You asked for "+as.role+" on "+as.profile+" here. It shows as reserved once its reservation stands in the file.")
+	case t.Occupancy == fleet.Unsure:
+		out = append(out, " "+m.occupancy(t.Occupancy).String(), "")
+		why := "The daemon does not answer: who may be in it is not known. Nobody is dispatched into it meanwhile."
+		if m.ix.File.Error != "" {
+			why = "The reservation file cannot be read: what is on its way to it is not known. Nobody is dispatched into it meanwhile."
+		}
+		para(m.warn, why)
 	case t.Missing:
 		out = append(out, " "+m.danger.of("! gone"), "")
 		para("", "The directory is not there any more.")

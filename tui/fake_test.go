@@ -39,6 +39,7 @@ type fakeFleet struct {
 	// act is what a change waits in; by default it ends at once.
 	act     func(ctx context.Context) error
 	outcome fleet.Outcome
+	settled func(fleet.Outcome) fleet.Outcome
 
 	page    string // of a pager
 	pageErr error
@@ -160,6 +161,13 @@ func (f *fakeFleet) Send(ctx context.Context, member, text string, enter bool) e
 	}
 	f.called("send %s %q%s", member, text, how)
 	return f.change(ctx)
+}
+
+func (f *fakeFleet) Settled(ctx context.Context, out fleet.Outcome) fleet.Outcome {
+	if f.settled != nil {
+		return f.settled(out)
+	}
+	return out
 }
 
 func (f *fakeFleet) Enqueue(ctx context.Context, o fleet.Order) error {

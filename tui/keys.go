@@ -87,7 +87,7 @@ func newKeymap() keymap {
 		Unqueue: bind("D", "take out of the queue", "D"),
 
 		Back:      bind("esc", "back or cancel", "esc"),
-		Quit:      bind("q", "quit", "q"),
+		Quit:      bind("q", "home, or quit", "q"),
 		ForceQuit: bind("ctrl+c", "quit at once", "ctrl+c"),
 		Suspend:   bind("ctrl+z", "suspend", "ctrl+z"),
 	}

@@ -201,6 +201,18 @@ type Order struct {
 	Branch string
 }
 
+// MadeWorktree is what must be known of a linked worktree that a dispatch made to take it back with its branch.
+type MadeWorktree struct {
+	// Main is a directory of the same repository that stays.
+	Main   string `json:"main"`
+	Branch string `json:"branch"`
+	// NewBranch says that the branch was made for it, and Start at which commit.
+	NewBranch bool   `json:"new_branch"`
+	Start     string `json:"start"`
+	// Parents are the directories that were made on the way, the outermost first.
+	Parents []string `json:"parents,omitempty"`
+}
+
 // Choices are what an operator can choose from when dispatching.
 type Choices struct {
 	Roles    []Role

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,6 +105,8 @@ type Draft struct {
 	Dispatcher fleet.Dispatcher
 	// ID is the reservation's id; empty means a new one.
 	ID string
+	// Renew says that the reservation ID may stand already: it begins anew.
+	Renew bool
 	// BesideForeign reserves also where an agent works that fleetdeck did not start.
 	BesideForeign bool
 }
@@ -124,6 +127,9 @@ func (b *Book) Reserve(ctx context.Context, window time.Duration, draft Draft, v
 	rivals, err := b.entriesOn(doc, draft.Tree)
 	if err != nil {
 		return fleet.Entry{}, err
+	}
+	if draft.Renew {
+		rivals = slices.DeleteFunc(rivals, func(e fleet.Entry) bool { return e.ID == draft.ID })
 	}
 	roster, err := view(ctx)
 	if err != nil {

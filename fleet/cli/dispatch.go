@@ -70,8 +70,8 @@ With --queue a tree that is taken, or a role whose slots are, is no refusal: the
 sends it once the tree is free.
 
 With --new-worktree a linked worktree of the tree's repository is made first, on BRANCH: one that exists is checked out,
-another begins at the tree's HEAD, or at --from. The agent goes there. If the dispatch is refused, the worktree is removed
-again, and the branch that was made for it.
+another begins at the tree's HEAD, or at --from. The agent goes there. If the dispatch is refused, or the launch fails before the
+agent is listed, the worktree is removed again, and the branch that was made for it, unless something in it is new.
 ` + exitHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.check(cmd); err != nil {
@@ -148,8 +148,8 @@ func runDispatch(ctx context.Context, s *session, order fleet.Order, opts dispat
 	}
 	if err == nil && opts.wait {
 		out, err = d.Wait(ctx, out)
-		if r := fleet.RefusalOf(err); r != nil && order.Branch != "" {
-			out.Hint = addHint(r, "the new worktree "+out.Tree+" stays, since an agent was in it")
+		if r := fleet.RefusalOf(err); r != nil && order.Branch != "" && out.Outcome == fleet.Refused {
+			out.Hint = addHint(r, s.fate(ctx, out))
 		}
 	}
 	if s.json {

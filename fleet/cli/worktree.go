@@ -1,7 +1,12 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,6 +46,27 @@ func (w *worktreeFlags) check(cmd *cobra.Command) error {
 // worktrees says how this fleet makes linked worktrees.
 func (s *session) worktrees(from string) tree.Worktrees {
 	return tree.Worktrees{Dir: s.conf.WorktreeDir, From: from}
+}
+
+// fate says what became of the worktree that was made for a launch that failed, once the daemon is through with it.
+func (s *session) fate(ctx context.Context, out fleet.Outcome) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for {
+		entries, err := s.book.Read()
+		if err == nil && !slices.ContainsFunc(entries, func(e fleet.Entry) bool { return e.ID == out.Reservation }) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return "the daemon removes the new worktree " + out.Tree + " if nothing in it is new: see 'fleetdeck events'"
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if _, err := os.Lstat(out.Tree); errors.Is(err, os.ErrNotExist) {
+		return "the new worktree was removed again"
+	}
+	return "the new worktree " + out.Tree + " stays, since something in it is new or somebody is there: see 'fleetdeck events', and 'fleetdeck worktree rm'"
 }
 
 // otherWays says what else may be done about a refusal of order that another agent is the cause of.

@@ -219,22 +219,5 @@ func (s *session) removeWorktree(ctx context.Context, path string, may tree.Remo
 		_, _, rerr := s.book.Release(context.WithoutCancel(ctx), s.conf.LockWait, entry.Tree, entry.ID)
 		err = errors.Join(err, rerr)
 	}()
-	return l, l.Remove(ctx, may, func(at string) error { return nobodyIn(ctx, at, l.Path) })
-}
-
-// nobodyIn refuses where a process works in the directory at, which is the tree's.
-func nobodyIn(ctx context.Context, at, tree string) error {
-	inside, err := foreign.Inside(ctx, at)
-	if err != nil {
-		return err
-	}
-	if len(inside) == 0 {
-		return nil
-	}
-	who := make([]string, 0, len(inside))
-	for _, p := range inside[:min(5, len(inside))] {
-		who = append(who, fmt.Sprintf("%d (%s)", p.Pid, plain.Clean(p.Command, 60)))
-	}
-	return fleet.Refuse(fleet.CodeWorktreeRefused, "%d processes work in %s: pid %s", len(inside), tree, strings.Join(who, ", ")).
-		WithHint("end them, or let them go elsewhere: a shell that stands in it counts")
+	return l, l.Remove(ctx, may, func(at string) error { return foreign.Nobody(ctx, at, l.Path) })
 }

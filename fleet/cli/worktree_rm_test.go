@@ -30,7 +30,8 @@ func (r *rig) commit(path, name string) {
 	r.git(path, "commit", "--quiet", "-m", name)
 }
 
-func (r *rig) writeAt(path, text string) {
+// scribble writes a file at path.
+func (r *rig) scribble(path, text string) {
 	r.t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		r.t.Fatal(err)
@@ -50,13 +51,13 @@ func TestWorktreeIsRemovedOnlyIfNothingIsLost(t *testing.T) {
 	}{
 		{name: "nothing new in it"},
 		{name: "an untracked file", says: "uncommitted work: changes", force: "--force-uncommitted",
-			prepare: func(_, path string) { r.writeAt(path+"/new", "x") }},
+			prepare: func(_, path string) { r.scribble(path+"/new", "x") }},
 		{name: "a changed file", says: "uncommitted work: changes", force: "--force-uncommitted",
-			prepare: func(_, path string) { r.writeAt(path+"/file", "x") }},
+			prepare: func(_, path string) { r.scribble(path+"/file", "x") }},
 		{name: "an untracked file that the configuration hides", says: "uncommitted work: changes", force: "--force-uncommitted",
 			prepare: func(repo, path string) {
 				r.git(repo, "config", "status.showUntrackedFiles", "no")
-				r.writeAt(path+"/new", "x")
+				r.scribble(path+"/new", "x")
 			}},
 		{name: "a bisection", says: "uncommitted work: a bisection", force: "--force-uncommitted",
 			prepare: func(_, path string) { r.git(path, "bisect", "start") }},
@@ -76,7 +77,7 @@ func TestWorktreeIsRemovedOnlyIfNothingIsLost(t *testing.T) {
 			r.git(path, "update-ref", "refs/remotes/origin/pushed", "HEAD")
 		}},
 		{name: "the wrong force for changes", flags: []string{"--force-unmerged"}, says: "uncommitted work", force: "--force-uncommitted",
-			prepare: func(_, path string) { r.writeAt(path+"/new", "x") }},
+			prepare: func(_, path string) { r.scribble(path+"/new", "x") }},
 		{name: "the wrong force for commits", flags: []string{"--force-uncommitted"}, says: "commits that no other branch has", force: "--force-unmerged",
 			prepare: func(_, path string) { r.commit(path, "own") }},
 		{name: "a lock of git's", says: "is locked", prepare: func(_, path string) { r.git(path, "worktree", "lock", path) }},
@@ -220,7 +221,7 @@ func TestWorktreesAreListedWithWhatTheyHold(t *testing.T) {
 	r.committed("alone")
 	paths := []string{r.linked(repo, "busy"), r.linked(repo, "gone"), r.linked(repo, "own")}
 	out, _ := r.dispatch(paths[0], "--profile", "worker", "--wait")
-	r.writeAt(paths[0]+"/new", "x")
+	r.scribble(paths[0]+"/new", "x")
 	os.RemoveAll(paths[1])
 	r.commit(paths[2], "own")
 	type row struct {

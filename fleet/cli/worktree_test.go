@@ -5,8 +5,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"fleetdeck/fleet"
@@ -130,9 +132,14 @@ func TestRefusedDispatchLeavesNoWorktree(t *testing.T) {
 		{name: "no slot", args: []string{"--role", "architect"}, exit: 3, code: fleet.CodeSlotUnconfigured},
 		{name: "command not found", args: []string{"--profile", "missing"}, exit: 3, code: fleet.CodeLaunchFailed},
 		{name: "no such revision", args: []string{"--from", "nowhere"}, exit: 3, code: fleet.CodeWorktreeRefused, never: true},
-		{name: "lock busy", exit: 4, code: fleet.CodeLockBusy, prepare: func(string) func() { return r.holdLock() }},
+		{name: "lock busy", exit: 4, code: fleet.CodeLockBusy, never: true, prepare: func(string) func() { return r.holdLock() }},
 		{name: "daemon out of reach", exit: 6, code: fleet.CodeDaemonUnreachable, never: true, prepare: func(string) func() {
 			r.must(nil, "down")
+			return func() { r.must(nil, "up") }
+		}},
+		{name: "daemon gone while it is made", exit: 6, code: fleet.CodeDaemonUnreachable, prepare: func(repo string) func() {
+			exe, _ := os.Executable()
+			r.hook(repo, "pwd > "+filepath.Join(r.dir, "hook-of-"+filepath.Base(repo))+"; "+exe+" down --state "+r.state+" --config "+r.config+" >&2")
 			return func() { r.must(nil, "up") }
 		}},
 		{name: "corrupt file", exit: 8, code: fleet.CodeFileCorrupt, never: true, prepare: func(string) func() {
@@ -223,36 +230,41 @@ func TestWorktreeWhoseAgentDiedStaysAndThatIsSaid(t *testing.T) {
 
 func TestNewWorktreeThatMayNotBeVacantStays(t *testing.T) {
 	t.Parallel()
+	r := newRig(t, impatient)
+	r.must(nil, "up")
 	for _, tt := range []struct {
 		name, meanwhile string // what is run while the worktree is made
-		exit            int
+		profile         string
 		code            fleet.Code
 		occupancy       fleet.Occupied
 	}{
-		{"somebody else reserved it", "reserve --quiet . --profile worker", 3, fleet.CodeTreeReserved, fleet.Reserved},
-		{"the daemon is gone, and with it who could say", "down", 6, fleet.CodeDaemonUnreachable, fleet.Free},
+		{"somebody else reserved it", "EXE release --quiet . FLAGS && EXE reserve --quiet . --profile worker FLAGS", "worker", fleet.CodeTreeReserved, fleet.Reserved},
+		{"somebody stands in it", "(exec >/dev/null 2>&1; sleep 600) & echo $! > PID", "missing", fleet.CodeLaunchFailed, fleet.Free},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, impatient)
-			r.must(nil, "up")
-			repo := r.committed("api")
+			repo := r.committed(strings.ReplaceAll(tt.name, " ", "-"))
 			exe, err := os.Executable()
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.hook(repo, exe+" "+tt.meanwhile+" --state "+r.state+" --config "+r.config+" >&2")
-			out, code := r.dispatch(repo, "--new-worktree", "x", "--profile", "worker")
+			pid := filepath.Join(r.dir, "pid")
+			r.hook(repo, strings.NewReplacer("EXE", exe, "FLAGS", "--state "+r.state+" --config "+r.config+" >&2", "PID", pid).Replace(tt.meanwhile))
+			out, code := r.dispatch(repo, "--new-worktree", "x", "--profile", tt.profile)
 			path := repo + ".worktrees/x"
-			if code != tt.exit || out.Code != tt.code || !strings.Contains(out.Message, path+" stays") {
+			if code == 0 || out.Code != tt.code || !strings.Contains(out.Message, path+" stays") {
 				t.Errorf("exit %d, %+v", code, out)
 			}
 			if got, err := tree.Resolve(t.Context(), path, false); err != nil || got.Path != path {
 				t.Errorf("the tree: %v, %v", got, err)
 			}
-			r.must(nil, "up")
+			if data, err := os.ReadFile(pid); err == nil {
+				n, _ := strconv.Atoi(strings.TrimSpace(string(data)))
+				syscall.Kill(n, syscall.SIGKILL)
+			}
 			if row := r.tree(path); row.Occupancy != tt.occupancy {
 				t.Errorf("%+v", row)
 			}
+			r.fleetdeck("release", path)
 		})
 	}
 }
@@ -287,12 +299,12 @@ func TestOfManyDispatchesForOneBranchOneIsAccepted(t *testing.T) {
 	}
 }
 
-func TestCrashBetweenWorktreeAndReservationLeavesAFreeTree(t *testing.T) {
+func TestCrashWhileAWorktreeIsMadeHoldsItNoLongerThanItsGrace(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("no /proc: the hook finds its dispatcher there")
 	}
-	r := newRig(t, impatient)
+	r := newRig(t, strings.Replace(impatient, "lock_wait", "grace = \"2s\"\nlock_wait", 1))
 	r.must(nil, "up")
 	repo := r.committed("api")
 	r.hook(repo, `read -r _ _ _ parent _ < /proc/$PPID/stat; kill -9 $parent`)
@@ -300,19 +312,123 @@ func TestCrashBetweenWorktreeAndReservationLeavesAFreeTree(t *testing.T) {
 		t.Fatalf("exit %d, want killed", code)
 	}
 	path := repo + ".worktrees/x"
+	if left := r.reservations(); len(left) != 1 || left[0].Tree != path {
+		t.Errorf("reservations %+v, want one of %s", left, path)
+	}
 	r.await("git is done", func() bool {
 		_, err := os.Stat(filepath.Join(repo, ".git", "worktrees", "x", "locked"))
 		return os.IsNotExist(err)
 	})
-	if row := r.tree(path); row.Occupancy != fleet.Free {
-		t.Errorf("%+v", row)
-	}
-	if left := r.reservations(); len(left) > 0 {
-		t.Errorf("reservations %+v", left)
-	}
+	r.awaitOccupancy(path, fleet.Free)
 	if out, code := r.dispatch(path, "--profile", "worker"); code != 0 {
 		t.Errorf("dispatch there: exit %d, %+v", code, out)
 	}
+}
+
+func TestANewWorktreeIsReservedBeforeItIsMade(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, impatient)
+	r.must(nil, "up")
+	repo := r.committed("api")
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// git tells of each change of a branch before it makes it.
+	seen := filepath.Join(r.dir, "seen")
+	script := "#!/bin/sh\n[ -e " + seen + " ] || " + exe + " reservations --state " + r.state + " --config " + r.config + " > " + seen + "\n"
+	if err := os.WriteFile(filepath.Join(repo, ".git", "hooks", "reference-transaction"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, code := r.dispatch(repo, "--new-worktree", "x", "--profile", "worker", "--wait")
+	if code != 0 {
+		t.Fatalf("exit %d, %+v", code, out)
+	}
+	told, err := os.ReadFile(seen)
+	if err != nil {
+		t.Skipf("this git tells no hook of a change of a branch: %v", err)
+	}
+	if !strings.Contains(string(told), out.Tree) || !strings.Contains(string(told), out.Reservation) {
+		t.Errorf("before the branch was made the reservations were\n%s, want one of %s, %s", told, out.Tree, out.Reservation)
+	}
+}
+
+func TestTwoDispatchesAtOnceIntoNewWorktreesOfOneRepositoryBothWork(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, strings.Replace(impatient, "200ms", "20s", 1))
+	r.must(nil, "up")
+	repo := r.committed("api")
+	var both sync.WaitGroup
+	for _, branch := range []string{"one", "two"} {
+		cmd := r.command("dispatch", repo, "--profile", "worker", "--new-worktree", branch, "--wait")
+		both.Go(func() {
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v: %s", branch, err, out)
+			}
+		})
+	}
+	both.Wait()
+	if got := r.alive(); len(got) != 2 {
+		t.Errorf("%d live, want 2: %+v", len(got), got)
+	}
+}
+
+func TestAFailedLaunchLeavesNoWorktreeAndNoBranch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, impatient+`
+[profiles.fails]
+command = ["sh", "-c", "exit 9"]
+ready = "pattern:never"
+[profiles.leaves]
+command = ["sh", "-c", "(cd . && exec sleep 600) & exit 9"]
+ready = "pattern:never"
+[profiles.commits]
+command = ["sh", "-c", "GIT_AUTHOR_NAME=x GIT_AUTHOR_EMAIL=x GIT_COMMITTER_NAME=x GIT_COMMITTER_EMAIL=x git commit -q --allow-empty -m work; exit 9"]
+ready = "pattern:never"
+`)
+	r.must(nil, "up")
+	for _, tt := range []struct {
+		profile string
+		wait    bool
+		stays   []string
+	}{
+		{profile: "fails", wait: true},
+		{profile: "fails"},
+		{profile: "leaves", wait: true},                               // what it left running is ended first
+		{profile: "commits", wait: true, stays: []string{"branch x"}}, // its work is on the branch
+	} {
+		repo := r.committed(tt.profile + strconv.FormatBool(tt.wait))
+		args := []string{"--new-worktree", "x", "--profile", tt.profile}
+		if tt.wait {
+			out, code := r.dispatch(repo, append(args, "--wait")...)
+			if code != 3 || out.Code != fleet.CodeLaunchFailed || tt.stays == nil && !strings.Contains(out.Hint, "removed again") {
+				t.Errorf("%s: exit %d, %+v", tt.profile, code, out)
+			}
+		} else if out, code := r.dispatch(repo, args...); code != 0 {
+			t.Errorf("%s: exit %d, %+v", tt.profile, code, out)
+		}
+		r.await("it is taken back", func() bool { return slices.Equal(r.made(repo), tt.stays) && len(r.reservations()) == 0 })
+	}
+}
+
+func TestTheNextDaemonTakesTheWorktreeOfAFailedLaunchBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, `grace = "20s"
+[profiles.slow]
+command = ["sh", "-c", "while [ ! -e DIR/go ]; do sleep 0.05; done; exit 9"]
+ready = "pattern:never"
+`)
+	r.must(nil, "up")
+	repo := r.committed("api")
+	if out, code := r.dispatch(repo, "--new-worktree", "x", "--profile", "slow"); code != 0 {
+		t.Fatalf("exit %d, %+v", code, out)
+	}
+	r.kill()
+	if err := os.WriteFile(filepath.Join(r.dir, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.must(nil, "up")
+	r.await("it is taken back", func() bool { return len(r.made(repo)) == 0 && len(r.reservations()) == 0 })
 }
 
 func TestRefusalForAHeldTreeOffersTheOtherWays(t *testing.T) {

@@ -48,15 +48,15 @@ type Config struct {
 	MCPListen string
 	// WorktreeDir is the directory below which new linked worktrees go; empty means beside their repository.
 	WorktreeDir string
+	// Foreign says whether to look for agents that fleetdeck did not start.
+	Foreign bool
 	// Launcher holds the agents of profiles that name none.
 	Launcher string
 	// TmuxServer is empty for a tmux server of the fleet's own, [TmuxUser], or the path of a server's socket.
 	TmuxServer string
 	// HerdrSocket is where herdr listens; empty means in its usual place.
 	HerdrSocket string
-	// Foreign says whether to look for agents that fleetdeck did not start.
-	Foreign bool
-	Console Console
+	Console     Console
 }
 
 // Role is what a member of a role is told, and may ask.

@@ -66,7 +66,7 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 		rec = record{
 			ID: ulid.Make().String(), Step: stepAccepted, Reservation: req.Reservation, Tree: t.Path, File: t.File,
 			Role: req.Role, RequestedRole: req.Role, Profile: req.Profile, Task: req.Task, Deadline: deadline(e, now),
-			AcceptedAt: now.Wall.UTC(), Launcher: profile.Launcher,
+			AcceptedAt: now.Wall.UTC(), Launcher: profile.Launcher, Made: req.Made,
 		}
 		fresh = true
 		return d.record(&rec)

@@ -79,6 +79,8 @@ type record struct {
 	Reported bool           `json:"reported,omitempty"`
 	ExitCode *int           `json:"exit_code,omitempty"`
 	Failure  *fleet.Refusal `json:"failure,omitempty"`
+	// Made says that the tree was made for this launch.
+	Made *fleet.MadeWorktree `json:"made,omitempty"`
 }
 
 func (r *record) launching() bool { return r.Step == stepAccepted || r.Step == stepBooting }

@@ -8,9 +8,13 @@ import (
 )
 
 // settle drops the reservation of a launch that is listed or has failed, by its id. While the lock is busy it tries again
-// until the grace is over: nothing waits for it, since occupancy skips an entry whose worker is listed.
+// until the grace is over: nothing waits for it, since occupancy skips an entry whose worker is listed. A tree that was made for a
+// launch that failed is taken back before that, while nobody else can be sent there.
 func (d *Daemon) settle(rec record) {
 	d.tending.Go(func() {
+		if now, ok := d.reg.get(rec.ID); ok && now.Step == stepFailed && now.Made != nil {
+			d.takeBack(now)
+		}
 		for pause := 250 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
 			_, _, err := d.book.Release(d.ctx, d.Config.PruneWait, rec.Tree, rec.Reservation)
 			if err == nil || d.ctx.Err() != nil {

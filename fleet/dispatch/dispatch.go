@@ -71,13 +71,18 @@ func (d *Dispatcher) Reserve(ctx context.Context, order fleet.Order) (fleet.Entr
 	if err != nil {
 		return fleet.Entry{Tree: order.Tree}, err
 	}
+	return d.reserve(ctx, t, order, false)
+}
+
+// reserve writes the reservation of t for order, or lets the grace of the one that stands under order's id begin anew.
+func (d *Dispatcher) reserve(ctx context.Context, t fleet.Tree, order fleet.Order, renew bool) (fleet.Entry, error) {
 	grace := order.Grace
 	if grace == 0 {
 		grace = d.Grace
 	}
 	entry, err := d.Ledger.Reserve(ctx, d.LockWait, book.Draft{
 		Tree: t, Role: order.Role, Profile: order.Profile, Grace: grace, Dispatcher: d.Self, ID: order.ID,
-		BesideForeign: order.BesideForeign,
+		BesideForeign: order.BesideForeign, Renew: renew,
 	}, d.roster)
 	if err != nil {
 		entry.Tree = t.Path
@@ -105,22 +110,20 @@ func (d *Dispatcher) Dispatch(ctx context.Context, order fleet.Order) (fleet.Out
 		out.Tree = abs
 	}
 	var made *tree.Worktree
-	if order.Branch != "" {
-		var err error
-		if made, err = d.makeWorktree(ctx, order); err != nil {
-			return refused(out, err), err
-		}
-		order.Tree = made.Path
-	}
-	entry, err := d.Reserve(ctx, order)
-	if err != nil {
+	var entry fleet.Entry
+	var err error
+	if order.Branch == "" {
+		entry, err = d.Reserve(ctx, order)
 		out.Tree = entry.Tree
-		err = d.undoWorktree(ctx, made, "", err)
+	} else if made, entry, err = d.makeWorktree(ctx, order); made != nil {
+		out.Tree = made.Path
+	}
+	if err != nil {
 		return refused(out, err), err
 	}
-	out.Tree, out.Reservation, out.Until = entry.Tree, entry.ID, entry.Deadline()
+	out.Reservation, out.Until = entry.ID, entry.Deadline()
 
-	accepted, err := d.send(ctx, entry, order)
+	accepted, err := d.send(ctx, entry, order, made)
 	var unknown *unknownError
 	switch {
 	case err == nil:
@@ -185,8 +188,11 @@ func (e *unknownError) Unwrap() error { return e.err }
 
 // send asks for the agent. While the answer is lost it asks again with the same id as long as the grace lasts: spawning
 // is idempotent. Once one request may have arrived, a failure to send is not proof of anything any more.
-func (d *Dispatcher) send(ctx context.Context, entry fleet.Entry, order fleet.Order) (api.Accepted, error) {
+func (d *Dispatcher) send(ctx context.Context, entry fleet.Entry, order fleet.Order, made *tree.Worktree) (api.Accepted, error) {
 	req := api.Spawn{Reservation: entry.ID, Tree: entry.Tree, Role: order.Role, Profile: order.Profile, Task: order.Task, BesideForeign: order.BesideForeign}
+	if made != nil {
+		req.Made = made.Made()
+	}
 	var lost error
 	for {
 		sctx, cancel := context.WithTimeout(ctx, d.LockWait+sendMargin)

@@ -2,32 +2,51 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/foreign"
 	"fleetdeck/fleet/tree"
 )
 
-// makeWorktree makes the linked worktree that order asks for. What would refuse the dispatch anyway is asked first, so that
-// little has ever to be undone.
+// makeWorktree makes the linked worktree that order asks for, and reserves it: its directory before git makes anything, so that
+// nobody is sent there in between, and once more when it is done, so that the grace is that of the launch. What would refuse the
+// dispatch anyway is asked first, so that little has ever to be undone. An error leaves neither, unless it says so.
 //
-// A crash from here until the tree is reserved leaves a worktree that nobody is in.
-func (d *Dispatcher) makeWorktree(ctx context.Context, order fleet.Order) (*tree.Worktree, error) {
+// A crash leaves at most a worktree that nobody is in, reserved until its grace is over.
+func (d *Dispatcher) makeWorktree(ctx context.Context, order fleet.Order) (made *tree.Worktree, entry fleet.Entry, err error) {
 	if d.Allowed != nil {
 		if err := d.Allowed(ctx); err != nil {
-			return nil, err
+			return nil, entry, err
 		}
 	}
 	if _, err := d.Ledger.Read(); err != nil {
-		return nil, err
+		return nil, entry, err
 	}
 	if _, err := d.roster(ctx); err != nil {
-		return nil, err
+		return nil, entry, err
 	}
 	if d.Progress != nil {
 		d.Progress(fmt.Sprintf("making a worktree for %q", order.Branch))
 	}
-	return d.Worktrees.AddWorktree(ctx, order.Tree, order.Branch)
+	how := d.Worktrees
+	how.Reserve = func(ctx context.Context, t fleet.Tree) (err error) {
+		entry, err = d.reserve(ctx, t, order, false)
+		return err
+	}
+	if made, err = how.AddWorktree(ctx, order.Tree, order.Branch); err == nil {
+		order.ID = entry.ID
+		var renewed fleet.Entry
+		if renewed, err = d.reserve(ctx, made.Tree, order, true); err == nil {
+			return made, renewed, nil
+		}
+		err = d.undoWorktree(ctx, made, entry.ID, err)
+	}
+	if entry.ID != "" {
+		err = errors.Join(err, d.settle(ctx, entry))
+	}
+	return made, entry, err
 }
 
 // undoWorktree removes the worktree that was made for a dispatch that was refused with err, and adds to err what stays of it.
@@ -37,7 +56,9 @@ func (d *Dispatcher) undoWorktree(ctx context.Context, made *tree.Worktree, id s
 		return err
 	}
 	ctx = context.WithoutCancel(ctx) // the refusal is a fact whether or not the caller still waits
-	if rerr := made.Remove(ctx, func() error { return d.vacant(ctx, made.Tree, id) }); rerr != nil {
+	if rerr := made.Remove(ctx, func(at string) error {
+		return errors.Join(d.vacant(ctx, made.Tree, id), foreign.Nobody(ctx, at, made.Path))
+	}); rerr != nil {
 		return fmt.Errorf("%w; and %w", err, rerr)
 	}
 	return err

@@ -7,6 +7,8 @@
 package foreign
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/plain"
 )
 
 // maxAge is how old an answer may be: many who ask at once share one look.
@@ -97,6 +100,20 @@ type Occupant struct {
 	// Command is its program's name, or its command line as far as it is short.
 	Command string
 	Dir     string
+}
+
+// Nobody refuses where a process works in the directory at, which people know as name.
+func Nobody(ctx context.Context, at, name string) error {
+	found, err := Inside(ctx, at)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	who := make([]string, 0, len(found))
+	for _, p := range found[:min(5, len(found))] {
+		who = append(who, fmt.Sprintf("%d (%s)", p.Pid, plain.Clean(p.Command, 60)))
+	}
+	return fleet.Refuse(fleet.CodeWorktreeRefused, "%d processes work in %s: pid %s", len(found), name, strings.Join(who, ", ")).
+		WithHint("end them, or let them go elsewhere: a shell that stands in it counts")
 }
 
 // inside reports whether path is dir or lies below it.

@@ -27,6 +27,9 @@ type Worktrees struct {
 	Dir string
 	// From is the revision at which a new branch begins. Empty means the HEAD of the tree that was named.
 	From string
+	// Reserve, where set, is called once the new tree's directory is there, empty, and before git makes anything: an error takes the
+	// directory back.
+	Reserve func(context.Context, fleet.Tree) error
 }
 
 // Worktree is a linked worktree that this process made.
@@ -68,6 +71,11 @@ func (w Worktrees) AddWorktree(ctx context.Context, tree, branch string) (*Workt
 	}
 	if err := made.claim(w.place(all[0], branch)); err != nil {
 		return nil, err
+	}
+	if w.Reserve != nil {
+		if err := w.Reserve(ctx, made.Tree); err != nil {
+			return nil, errors.Join(err, made.unclaim())
+		}
 	}
 	if err := made.checkOut(ctx); err != nil {
 		// What was begun goes, whether or not the caller still waits.
@@ -209,6 +217,15 @@ func (made *Worktree) claim(path string) error {
 		made.File, err = Identify(made.Path)
 	}
 	return err
+}
+
+// unclaim removes the directory, in which nothing is yet.
+func (made *Worktree) unclaim() error {
+	if err := os.Remove(made.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the directory %s stays: %w", made.Path, err)
+	}
+	made.dropParents()
+	return nil
 }
 
 func (made *Worktree) makeParents(dir string) error {

@@ -115,7 +115,7 @@ func TestWorktreeIsMadeOnItsBranch(t *testing.T) {
 	}
 }
 
-func vacant() error { return nil }
+func vacant(string) error { return nil }
 
 // bare makes a bare repository in the directory name of a project, and a worktree of it.
 func bare(t *testing.T, name string) (project, linked string) {
@@ -463,7 +463,7 @@ func TestWorktreeThatIsNotAsItWasMadeStays(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		change     func(t *testing.T, repo, path string)
-		vacant     func() error
+		vacant     func(string) error
 		want       string
 		keepsTree  bool
 		keepsOther string
@@ -472,7 +472,7 @@ func TestWorktreeThatIsNotAsItWasMadeStays(t *testing.T) {
 			change: func(t *testing.T, _, path string) { write(t, filepath.Join(path, "new"), "") }},
 		{name: "changed file", keepsTree: true, want: "stays",
 			change: func(t *testing.T, _, path string) { write(t, filepath.Join(path, "file"), "mine\n") }},
-		{name: "somebody in it", keepsTree: true, want: "somebody", vacant: func() error { return errors.New("somebody is in it") }},
+		{name: "somebody in it", keepsTree: true, want: "somebody", vacant: func(string) error { return errors.New("somebody is in it") }},
 		{name: "another directory", keepsTree: true, want: "another directory",
 			change: func(t *testing.T, _, path string) {
 				os.Rename(path, path+".old")
@@ -523,7 +523,7 @@ func TestWhileItIsAskedWhetherATreeIsVacantNobodyCanComeToIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = w.Remove(t.Context(), func() error {
+	err = w.Remove(t.Context(), func(string) error {
 		if _, err := tree.Resolve(t.Context(), w.Path, true); !errors.Is(err, tree.ErrNotFound) {
 			t.Errorf("Resolve: %v, want %v", err, tree.ErrNotFound)
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"fleetdeck/fleet"
 )
@@ -15,16 +16,32 @@ import (
 // in it is new, and with it a branch that was made for it and is where it began.
 //
 // Nobody else must be in it. The tree is first moved out of the way, so that nobody can come to it any more, and only then
-// vacant is asked whether anybody has: if that fails, the tree is put back.
-func (made *Worktree) Remove(ctx context.Context, vacant func() error) error {
+// vacant is asked, with the place where it is for the moment, whether anybody has: if that fails, the tree is put back.
+func (made *Worktree) Remove(ctx context.Context, vacant func(at string) error) error {
 	if err := made.remove(ctx, vacant); err != nil {
 		return made.stays(err)
 	}
 	return nil
 }
 
-func (made *Worktree) remove(ctx context.Context, vacant func() error) error {
-	if err := takeAway(ctx, made.main, made.Tree, false, func(string) error { return vacant() }); err != nil {
+// Made is what another process must know to undo it.
+func (made *Worktree) Made() *fleet.MadeWorktree {
+	return &fleet.MadeWorktree{Main: made.main, Branch: made.Branch, NewBranch: made.NewBranch, Start: made.start, Parents: made.parents}
+}
+
+// Remade is the worktree t that another process made.
+func Remade(t fleet.Tree, m fleet.MadeWorktree) *Worktree {
+	made := &Worktree{Tree: t, Branch: m.Branch, NewBranch: m.NewBranch, main: m.Main, start: m.Start}
+	for _, dir := range m.Parents {
+		if strings.HasPrefix(t.Path, dir+"/") {
+			made.parents = append(made.parents, dir)
+		}
+	}
+	return made
+}
+
+func (made *Worktree) remove(ctx context.Context, vacant func(at string) error) error {
+	if err := takeAway(ctx, made.main, made.Tree, false, vacant); err != nil {
 		return err
 	}
 	made.dropParents()

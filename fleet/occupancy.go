@@ -11,6 +11,8 @@ const (
 	Reserved Occupied = "reserved"
 	Taken    Occupied = "occupied"
 	Foreign  Occupied = "foreign"
+	// Unsure is for display alone, and never a decision: file or daemon cannot be asked, so that nobody knows it to be free.
+	Unsure Occupied = "unknown"
 )
 
 // Holding is the answer to "may somebody be sent into this tree", and who is in the way.

@@ -98,4 +98,6 @@ type Outcome struct {
 	Slot        string `json:"slot"`
 	Reservation string `json:"reservation"`
 	Member      string `json:"member"`
+	// Until is the end of the reservation's grace, by which its launch is listed or has failed.
+	Until Deadline `json:"-"`
 }

@@ -39,6 +39,8 @@ type end struct {
 	text, hint string
 	refused    bool  // a dispatch that left nothing behind
 	held       *held // what was refused because somebody has the tree
+	accepted   *fleet.Outcome
+	order      *fleet.Order // of a dispatch, which was not accepted: what it said is kept for the next try
 }
 
 type endedMsg struct {
@@ -113,9 +115,35 @@ func (m *Model) ended(msg endedMsg) tea.Cmd {
 		if e.held != nil && !a.cancelled {
 			m.offerElse(e.held)
 		}
-		return tea.Batch(m.record(e, a.tree), m.pollNow())
+		if o := e.order; o != nil {
+			m.drafts[o.Tree] = *o
+		}
+		return tea.Batch(m.record(e, a.tree), m.pollNow(), m.awaitSettled(e))
 	}
 	return nil
+}
+
+// settledMsg is what became of an accepted dispatch.
+type settledMsg struct {
+	tree string
+	out  fleet.Outcome
+}
+
+// awaitSettled waits, out of sight, for what becomes of an accepted dispatch.
+func (m *Model) awaitSettled(e end) tea.Cmd {
+	if e.accepted == nil {
+		return nil
+	}
+	f, ctx, out := m.fleet, m.ctx, *e.accepted
+	return func() tea.Msg { return settledMsg{out.Tree, f.Settled(ctx, out)} }
+}
+
+// gotSettled says that a dispatch which was accepted came to nothing. One that came to something shows by itself.
+func (m *Model) gotSettled(msg settledMsg) tea.Cmd {
+	if msg.out.Outcome == fleet.Accepted || m.ctx.Err() != nil {
+		return nil
+	}
+	return m.record(end{level: levelAlarm, text: m.short(msg.tree) + ": the dispatch came to nothing: " + msg.out.Message, hint: msg.out.Hint}, msg.tree)
 }
 
 // progress is an act under way as lines of at most w cells: what it is, whom it waits for, how long already, and how

@@ -31,11 +31,18 @@ func (m *Model) alertLines(w int) []string {
 		return out
 	}
 	if d := m.ix.Daemon; !d.Running {
-		why := "dispatches are refused · `fleetdeck up` starts it"
+		title, why := "DAEMON DOWN", "dispatches are refused · `fleetdeck up` starts it"
+		if d.Pid != 0 {
+			title, why = "DAEMON DOES NOT ANSWER", fmt.Sprintf("dispatches are refused · pid %d hangs, or is stopped", d.Pid)
+		}
+		if a := age(m.now, d.AnsweredAt); !d.AnsweredAt.IsZero() && a > fresh {
+			m.counting = true
+			why += " · agents are shown as they were " + seconds(a) + " ago"
+		}
 		if d.Error != "" {
 			why += " · " + d.Error
 		}
-		bar(m.dangerBar, "DAEMON DOWN", why)
+		bar(m.dangerBar, title, why)
 	}
 	if e := m.ix.File.Error; e != "" {
 		bar(m.dangerBar, "RESERVATION FILE BROKEN", "dispatches are refused · "+e+" · `fleetdeck doctor` says how to mend it")

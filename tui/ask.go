@@ -43,6 +43,9 @@ func whereMember(x fleet.Member) string { return x.Role + " in " + x.Tree }
 func (m *Model) askStop() tea.Cmd {
 	xs := m.chosenMembers()
 	if len(xs) == 0 {
+		if t := m.treeRowOf(m.selectedTree()); t != nil && m.ix.launch[t.Launch] != nil && m.list().marked() == 0 {
+			return m.askStopLaunch(*m.ix.launch[t.Launch])
+		}
 		return m.sayNobody("stop")
 	}
 	targets, f := copies(xs), m.fleet
@@ -66,6 +69,27 @@ func (m *Model) askStop() tea.Cmd {
 		})
 	}
 	m.dialog = q
+	return nil
+}
+
+// askStopLaunch asks whether to end a launch that is not listed yet.
+func (m *Model) askStopLaunch(l fleet.Launch) tea.Cmd {
+	f, where := m.fleet, m.short(l.Tree)
+	what := "stop the launch in " + where
+	m.dialog = &confirm{
+		name:   "Stop this launch?",
+		text:   []string{l.Role + " on " + l.Profile + " on its way to " + where, "launch " + l.ID + " · " + l.Step},
+		effect: "What was started of it is ended. Its tree and its slot are free again.",
+		yes:    yesKey("stop it"),
+		do: func() tea.Cmd {
+			return m.start(what, l.Tree, func(ctx context.Context) end {
+				if err := f.Stop(ctx, l.ID); err != nil {
+					return failed(what, err)
+				}
+				return end{level: levelInfo, text: "stopped the launch in " + where}
+			})
+		},
+	}
 	return nil
 }
 
@@ -135,6 +159,9 @@ func (m *Model) askRelease() tea.Cmd {
 	for _, e := range targets {
 		if e.Verdict == fleet.VerdictPending {
 			q.effect = "Its tree counts as free at once. A worker that is still on its way there is refused by the daemon."
+			if t := m.treeRowOf(e.Tree); t != nil && t.Launch != "" {
+				q.effect = "The daemon has accepted its launch, which goes on and holds the tree: " + m.keys.Stop.Help().Key + " ends that."
+			}
 		}
 	}
 	if n := len(targets); n > 1 {

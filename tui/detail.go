@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -96,13 +97,27 @@ func (m *Model) treeDetail(t *fleet.TreeRow, w int) []string {
 	switch {
 	case t.Occupancy == fleet.Foreign:
 		out = append(out, " "+m.occupancy(t.Occupancy).String(), "")
-		para("", "An agent that fleetdeck did not start runs here. Nobody is dispatched into this tree until it has ended.")
+		if f := t.Foreign; f.Pid != 0 {
+			out = append(out, m.fact("agent", f.Agent, w), m.fact("pid", strconv.Itoa(f.Pid), w))
+			if !f.Since.IsZero() {
+				out = append(out, m.fact("since", f.Since.Local().Format("15:04:05")+" · "+m.since(f.Since), w))
+			}
+			out = append(out, "")
+		}
+		para("", "An agent that fleetdeck did not start runs here. Nobody is dispatched into this tree until it has ended, unless you say so.")
 	case t.Occupancy == fleet.Reserved:
 		out = append(out, m.hold(t, entry, w)...)
 	case m.assumed[t.Tree] != nil:
 		as := m.assumed[t.Tree]
 		out = append(out, " "+m.reserved.of("◌ dispatching…"), "")
 		para("", "You asked for "+as.role+" on "+as.profile+" here. It shows as reserved once its reservation stands in the file.")
+	case t.Occupancy == fleet.Unsure:
+		out = append(out, " "+m.occupancy(t.Occupancy).String(), "")
+		why := "The daemon does not answer: who may be in it is not known. Nobody is dispatched into it meanwhile."
+		if m.ix.File.Error != "" {
+			why = "The reservation file cannot be read: what is on its way to it is not known. Nobody is dispatched into it meanwhile."
+		}
+		para(m.warn, why)
 	case t.Missing:
 		out = append(out, " "+m.danger.of("! gone"), "")
 		para("", "The directory is not there any more.")

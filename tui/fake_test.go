@@ -39,6 +39,7 @@ type fakeFleet struct {
 	// act is what a change waits in; by default it ends at once.
 	act     func(ctx context.Context) error
 	outcome fleet.Outcome
+	settled func(fleet.Outcome) fleet.Outcome
 
 	page    string // of a pager
 	pageErr error
@@ -131,6 +132,9 @@ func (f *fakeFleet) Dispatch(ctx context.Context, o fleet.Order) fleet.Outcome {
 	if o.Branch != "" {
 		branch = fmt.Sprintf(" branch %q", o.Branch)
 	}
+	if o.BesideForeign {
+		branch += " beside"
+	}
 	f.called("dispatch %s %s %s %q%s", o.Tree, o.Role, o.Profile, o.Task, branch)
 	if err := f.change(ctx); err != nil {
 		return fleet.Outcome{Outcome: fleet.Refused, Code: fleet.CodeLockBusy, Message: err.Error()}
@@ -157,6 +161,13 @@ func (f *fakeFleet) Send(ctx context.Context, member, text string, enter bool) e
 	}
 	f.called("send %s %q%s", member, text, how)
 	return f.change(ctx)
+}
+
+func (f *fakeFleet) Settled(ctx context.Context, out fleet.Outcome) fleet.Outcome {
+	if f.settled != nil {
+		return f.settled(out)
+	}
+	return out
 }
 
 func (f *fakeFleet) Enqueue(ctx context.Context, o fleet.Order) error {
@@ -267,7 +278,7 @@ func example(now fleet.Instant) fleet.Snapshot {
 	tree("billing", "main", false, fleet.Taken).Member = "01JEABCD0002"
 	tree("docs", "main", false, fleet.Free)
 	tree("fleet-core", "release/2026.11-hardening", true, fleet.Taken).Member = "01JEABCD0003"
-	tree("legacy-importer-with-a-long-name", "main", false, fleet.Foreign)
+	tree("legacy-importer-with-a-long-name", "main", false, fleet.Foreign).Foreign = fleet.ForeignRow{Agent: "claude", Pid: 3141, Since: ago(26 * time.Minute)}
 	tree("mobile", "feature/push-notifications", false, fleet.Free)
 	tree("old", "main", false, fleet.Free)
 	t := tree("search", "main", false, fleet.Reserved)

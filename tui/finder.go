@@ -60,7 +60,7 @@ type candidates struct {
 func (c candidates) Len() int { return len(c.all) }
 
 func (c candidates) String(i int) string {
-	return c.m.inList(c.all[i].Tree) + " " + c.all[i].Branch
+	return c.m.short(c.all[i].Tree) + " " + c.all[i].Branch
 }
 
 // pick is what is under the cursor, or else what is typed as a path.

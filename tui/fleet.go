@@ -26,6 +26,8 @@ type Fleet interface {
 	Choices() fleet.Choices
 	// Dispatch reserves, sends and settles. An order for a branch has a linked worktree made first.
 	Dispatch(ctx context.Context, order fleet.Order) fleet.Outcome
+	// Settled waits until an accepted dispatch is listed, or has failed, and says which.
+	Settled(ctx context.Context, out fleet.Outcome) fleet.Outcome
 	// Enqueue puts a task for a tree into the queue.
 	Enqueue(ctx context.Context, order fleet.Order) error
 	// Unqueue takes a task out of the queue.

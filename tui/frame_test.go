@@ -311,6 +311,9 @@ func hostile() fleet.Snapshot {
 		x := &s.Slots[i]
 		x.Name, x.Role, x.Profile, x.Tree = x.Name+evil, evil, evil, s.Trees[i].Tree
 	}
+	for i := range s.Trees {
+		s.Trees[i].Foreign.Agent = evil
+	}
 	s.Keeper.Error = evil
 	s.Daemon.Error, s.Daemon.Running = evil, false
 	s.Lock = fleet.LockInfo{State: "held", Holder: &fleet.LockHolder{Pid: 1, Program: long, Since: day.Add(-time.Minute)}}

@@ -48,7 +48,10 @@ func (m *Model) header(w, h int) []string {
 // tabs is the views with their keys, in as many words as there is room for.
 func (m *Model) tabs(w int) string {
 	mode := ""
-	if m.opts.ReadOnly {
+	switch {
+	case m.opts.Recorded:
+		mode = "  " + m.warn.of("recording")
+	case m.opts.ReadOnly:
 		mode = "  " + m.warn.of("read-only")
 	}
 	for _, brand := range []string{m.brand.of(" fleetdeck") + "  ", " "} {
@@ -105,6 +108,9 @@ func (m *Model) truth() string {
 		return m.faint.of("reading the fleet")
 	}
 	var s []string
+	if m.opts.Recorded {
+		s = append(s, m.warn.of("recorded "+m.ix.At.Wall.Local().Format("2006-01-02 15:04:05")))
+	}
 	add := func(p paint, format string, args ...any) { s = append(s, p.of(fmt.Sprintf(format, args...))) }
 	if d := m.ix.Daemon; d.Running {
 		up := "daemon up"
@@ -154,7 +160,7 @@ func (m *Model) truth() string {
 		add(m.warn, "file %s old", seconds(file))
 	case daemon > fresh:
 		add(m.warn, "daemon's data %s old", seconds(daemon))
-	default:
+	case m.ix.Daemon.Running && m.ix.File.Error == "" && !m.opts.Recorded:
 		add("", "live")
 	}
 	m.counting = m.counting || max(file, daemon) > fresh
@@ -183,6 +189,7 @@ func (m *Model) counts(w int) string {
 		{ix.reserved, m.occupancy("reserved"), false},
 		{ix.free, m.occupancy("free"), false},
 		{ix.foreign, m.occupancy("foreign"), true},
+		{ix.unsure, m.occupancy("unknown"), true},
 		{ix.droppable, look{"×", "to prune", m.faint}, true},
 	}
 	for _, words := range []bool{true, false} {

@@ -31,10 +31,10 @@ type index struct {
 
 	tree map[string]*fleet.TreeRow
 
-	free, reserved, occupied, foreign int
-	alive, waiting, mismatched        int
-	outdated, queued, givenUp         int
-	droppable                         int
+	free, reserved, occupied, foreign, unsure int
+	alive, waiting, mismatched                int
+	outdated, queued, givenUp                 int
+	droppable                                 int
 }
 
 func newIndex(s fleet.Snapshot) index {
@@ -92,6 +92,8 @@ func newIndex(s fleet.Snapshot) index {
 			ix.occupied++
 		case fleet.Foreign:
 			ix.foreign++
+		case fleet.Unsure:
+			ix.unsure++
 		}
 	}
 	for _, m := range ix.members {

@@ -87,7 +87,7 @@ func newKeymap() keymap {
 		Unqueue: bind("D", "take out of the queue", "D"),
 
 		Back:      bind("esc", "back or cancel", "esc"),
-		Quit:      bind("q", "quit", "q"),
+		Quit:      bind("q", "home, or quit", "q"),
 		ForceQuit: bind("ctrl+c", "quit at once", "ctrl+c"),
 		Suspend:   bind("ctrl+z", "suspend", "ctrl+z"),
 	}
@@ -152,5 +152,6 @@ var (
 	keyCopyLine  = bind("c", "copy the command", "c")
 	keyWait      = bind("w", "wait for the tree", "w")
 	keyQueueIt   = bind("n", "queue it", "n")
+	keyBeside    = bind("B", "dispatch beside it", "B")
 	keyWorktree  = bind("t", "take a new worktree", "t")
 )

@@ -106,6 +106,8 @@ func rows[T any](m *Model, l *list[T], w, h int, focused bool, p pane) []string 
 	switch {
 	case !m.ix.loaded:
 		what, why = "reading the fleet…", ""
+	case l.faults && l.query != "":
+		what, why = "nothing that wants you matches /"+l.query, m.keys.Back.Help().Key+" clears the filter, "+m.keys.Faults.Help().Key+" shows what is well too"
 	case l.query != "":
 		what, why = "nothing matches /"+l.query, m.keys.Back.Help().Key+" clears the filter"
 	case l.faults:

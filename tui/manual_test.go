@@ -75,7 +75,7 @@ func manual() string {
 	}{
 		{"a question", &confirm{yes: yesKey("do it")}}, {"spawn, the tree", &spawnDialog{field: fieldTree}}, {"spawn, role and profile", &spawnDialog{field: fieldRole}},
 		{"spawn, the worktree", &spawnDialog{field: fieldBranch}}, {"spawn, the task", &spawnDialog{field: fieldTask}}, {"message", &messageDialog{}},
-		{"answer", &messageDialog{answer: true}}, {"refused", &heldDialog{}}, {"palette", &palette{}}, {"diff, explain", &pager{}}, {"help", &helpDialog{}},
+		{"answer", &messageDialog{answer: true}}, {"answer, to a numbered menu", &messageDialog{answer: true, menus: true}}, {"refused", &heldDialog{}}, {"palette", &palette{}}, {"diff, explain", &pager{}}, {"help", &helpDialog{}},
 	} {
 		var ks []string
 		for _, k := range d.keys() {

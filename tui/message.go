@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"charm.land/bubbles/v2/key"
@@ -16,6 +17,7 @@ type messageDialog struct {
 	to     []fleet.Member
 	input  editor
 	answer bool
+	menus  bool // the screen shows a numbered menu, as drawn last
 }
 
 // askMessage asks what to tell the chosen members.
@@ -45,7 +47,9 @@ func (m *Model) askAnswer() tea.Cmd {
 	if x == nil || x.State != fleet.StateWaiting {
 		return cmd
 	}
-	m.dialog = &messageDialog{to: []fleet.Member{*x}, answer: true, input: editor{hint: "a digit goes at once, anything else with enter"}}
+	d := &messageDialog{to: []fleet.Member{*x}, answer: true, input: editor{hint: "typed into its terminal, with enter"}}
+	d.menus = d.menu(m)
+	m.dialog = d
 	return cmd
 }
 
@@ -62,8 +66,11 @@ func (d *messageDialog) title() string {
 }
 
 func (d *messageDialog) keys() []key.Binding {
-	if d.answer {
-		return []key.Binding{keySend, bind("1…9", "send the digit", "1"), bind("ctrl+o", "attach", "ctrl+o"), keyCancel}
+	switch {
+	case d.menus:
+		return []key.Binding{keySend, bind("1…9", "choose at once", "1"), bind("ctrl+o", "attach", "ctrl+o"), keyCancel}
+	case d.answer:
+		return []key.Binding{keySend, bind("ctrl+o", "attach", "ctrl+o"), keyCancel}
 	}
 	return []key.Binding{keySend, keyCancel}
 }
@@ -72,6 +79,7 @@ func (d *messageDialog) takesText() bool { return true }
 
 func (d *messageDialog) lines(m *Model, w, h int) []string {
 	to := d.to[0]
+	d.menus = d.menu(m)
 	var out []string
 	if len(d.to) == 1 {
 		state := m.member(to.State)
@@ -106,6 +114,23 @@ func (d *messageDialog) lines(m *Model, w, h int) []string {
 	return out
 }
 
+// choiceLine is a line of a numbered menu.
+var choiceLine = regexp.MustCompile(`^\W*([1-9])[.)] `)
+
+// menu reports whether the member's screen shows a numbered menu, which takes a digit without enter.
+func (d *messageDialog) menu(m *Model) bool {
+	if !d.answer || m.screen.member != d.to[0].ID || !m.screen.seen {
+		return false
+	}
+	seen := map[string]bool{}
+	for _, l := range m.screen.screen.Lines {
+		if c := choiceLine.FindStringSubmatch(l); c != nil {
+			seen[c[1]] = true
+		}
+	}
+	return seen["1"] && seen["2"]
+}
+
 func (d *messageDialog) names(m *Model) []string {
 	var out []string
 	for _, x := range d.to {
@@ -136,8 +161,9 @@ func (d *messageDialog) update(m *Model, msg tea.Msg) tea.Cmd {
 	case d.answer && key.Matches(k, keyEditor):
 		m.dialog = nil
 		return m.attachTo(&d.to[0])
-	case d.answer && d.input.value() == "" && len(k.Text) == 1 && k.Text >= "1" && k.Text <= "9":
+	case d.menu(m) && d.input.value() == "" && len(k.Text) == 1 && k.Text >= "1" && k.Text <= "9":
 		m.dialog = nil
+		m.held.begin(m.now.Mono) // more digits would be commands by now
 		return d.send(m, k.Text, false)
 	case key.Matches(k, keySend):
 		text := d.input.value()

@@ -14,6 +14,8 @@ import (
 // Options say how the console is.
 type Options struct {
 	Config
+	// Recorded says that what is shown is a recording, which has no present.
+	Recorded bool
 	// ReadOnly turns off every key that changes the fleet, attaching included.
 	ReadOnly bool
 	// Home is written "~" in paths.
@@ -84,10 +86,12 @@ type Model struct {
 	acts    []*act
 	assumed map[string]*assumption
 	notices []*notice
-	own     []*deed             // newest first
-	last    choiceOf            // of the last dispatch
-	lastIn  map[string]choiceOf // of the last dispatch into a tree
+	own     []*deed                // newest first
+	last    choiceOf               // of the last dispatch
+	lastIn  map[string]choiceOf    // of the last dispatch into a tree
+	drafts  map[string]fleet.Order // what was to be dispatched into a tree and was refused
 	dialog  dialog
+	held    grace // keys that come right behind an answer which closed its dialog by itself
 	serial  uint64
 	heard   uint64 // the latest event that is known
 
@@ -106,6 +110,7 @@ func New(f Fleet, opts Options) *Model {
 	m := &Model{
 		fleet: f, opts: opts, ctx: context.Background(), rescue: func() {}, pid: os.Getpid(), focused: true,
 		assumed: make(map[string]*assumption), lastIn: make(map[string]choiceOf),
+		drafts: make(map[string]fleet.Order),
 	}
 	m.restyle(opts.Theme != "light", !opts.NoColor)
 	m.lists = m.newLists()
@@ -187,6 +192,8 @@ func (m *Model) route(msg tea.Msg) tea.Cmd {
 		return m.ended(msg)
 	case planMsg:
 		m.gotPlan(msg)
+	case settledMsg:
+		return m.gotSettled(msg)
 	case backMsg:
 		return m.backFrom(msg)
 	case pageMsg:
@@ -209,6 +216,8 @@ func (m *Model) press(msg tea.KeyPressMsg) tea.Cmd {
 	}
 	m.dismiss()
 	switch {
+	case m.held.swallows(m.now.Mono):
+		return nil
 	case m.tooSmall():
 		// What cannot be seen must not be acted on.
 		if key.Matches(msg, m.keys.Quit) {

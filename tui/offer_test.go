@@ -2,6 +2,7 @@ package tui
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,25 @@ func TestRefusalOffersANewWorktree(t *testing.T) {
 		l.wantCalls(`dispatch /home/kim/src/docs dev claude "Fix it." branch "fix/links"`)
 		if l.m.assumed[home+"/src/docs"] != nil {
 			t.Error("the tree itself shows a dispatch that goes to a worktree of it")
+		}
+	})
+}
+
+func TestForeignAgentIsNamedAndCanBeWorkedBeside(t *testing.T) {
+	inLoop(t, func(t *testing.T, l *loop) {
+		l.press("j", "j", "j", "j")
+		l.wants("claude", "3141", "26m ago", "did not start runs here")
+		l.f.outcome = fleet.Outcome{Outcome: fleet.Refused, Code: fleet.CodeTreeForeign, Message: "claude works there"}
+		l.press("s", "tab", "tab", "tab", "tab", "tab", "ctrl+t")
+		l.typeText("legacy")
+		l.press("enter", "enter")
+		l.pass(time.Second)
+		l.wants("Refused", "B dispatch beside it")
+		l.press("b")
+		l.press("B")
+		l.settle()
+		if got, want := l.f.calls[len(l.f.calls)-1], `dispatch /home/kim/src/legacy-importer-with-a-long-name dev claude "" beside`; got != want {
+			t.Errorf("the dispatch is %s, want %s", got, want)
 		}
 	})
 }
@@ -166,8 +186,22 @@ func TestAnswerShowsTheQuestionAndSendsADigitAtOnce(t *testing.T) {
 	inLoop(t, func(t *testing.T, l *loop) {
 		l.press("i") // nobody waits in api: the next who does is in billing
 		l.wants("Answer", "May I drop the column invoices.legacy_ref?")
-		l.press("2")
+		l.lacks("choose at once")
+		l.press("esc")
+		l.f.mu.Lock()
+		menu := []string{"May I drop it?", "❯ 1. Yes", "  2. Yes, and do not ask again", "  3. No"}
+		l.f.screens["01JEABCD0002"] = fleet.Screen{Rev: 9, Lines: menu, Styled: menu}
+		l.f.mu.Unlock()
+		l.press("r")
+		l.pass(3 * time.Second)
+		l.press("i")
+		l.wants("1…9 choose at once")
+		l.press("2", "3", "X") // what comes right behind is no command
 		l.wantCalls(`send 01JEABCD0002 "2" without enter`)
+		if l.m.dialog != nil {
+			t.Errorf("%T is open", l.m.dialog)
+		}
+		l.pass(2 * time.Second)
 		l.press("i")
 		l.typeText("no, keep 1")
 		l.press("enter")
@@ -218,7 +252,7 @@ func TestDiffAndExplanationAreShownAndCanBeLeft(t *testing.T) {
 		}
 		l.f.pageErr = nil
 		l.press("d")
-		l.wants("nothing")
+		l.wants("everything is committed")
 	})
 }
 
@@ -238,7 +272,7 @@ func TestPaletteFindsAnActByNameAndDoesIt(t *testing.T) {
 		l.press(":")
 		l.typeText("stop")
 		l.press("enter")
-		l.wants("nobody to stop in ~/src/search")
+		l.wants("Stop this launch?", "on its way to ~/src/search")
 	})
 }
 
@@ -277,4 +311,55 @@ func TestFinderShowsFreeTreesFirstAndAPathIsMeantAsTyped(t *testing.T) {
 		l.press("enter", "enter")
 		l.wantCalls(`dispatch /docs dev claude ""`)
 	})
+}
+
+func TestLaunchIsStoppedByTheKeyThatStopsMembers(t *testing.T) {
+	inLoop(t, func(t *testing.T, l *loop) {
+		l.press("G", "k", "X") // search, where a launch is under way
+		l.wants("Stop this launch?", "launch l5 · booting")
+		l.press("y")
+		l.wantCalls("stop l5")
+		l.press("G", "k", "R")
+		l.wants("The daemon has accepted its launch")
+	})
+}
+
+func TestAcceptedDispatchThatCameToNothingIsTold(t *testing.T) {
+	inLoop(t, func(t *testing.T, l *loop) {
+		l.f.settled = func(o fleet.Outcome) fleet.Outcome {
+			o.Outcome, o.Message = fleet.Refused, "it exited with code 3 while booting"
+			return o
+		}
+		l.press("j", "j", "s", "enter")
+		l.pass(time.Second)
+		l.wants("! ~/src/docs: the dispatch came to nothing: it exited with code 3 while booting")
+	})
+}
+
+func TestTaskOfARefusedDispatchIsKeptForTheNextTry(t *testing.T) {
+	inLoop(t, func(t *testing.T, l *loop) {
+		l.f.outcome = fleet.Outcome{Outcome: fleet.Refused, Code: fleet.CodeLockBusy, Message: "the lock is busy"}
+		l.press("j", "j", "s")
+		l.typeText("A long task.")
+		l.press("enter")
+		l.wants("the lock is busy")
+		l.f.mu.Lock()
+		l.f.outcome, l.f.calls = fleet.Outcome{Outcome: fleet.Accepted}, nil
+		l.f.mu.Unlock()
+		l.press("s", "enter")
+		l.wantCalls(`dispatch /home/kim/src/docs dev claude "A long task."`)
+		l.pass(time.Second)
+		l.f.set(example(l.f.Now()))
+		l.pass(time.Second)
+		l.press("s")
+		l.lacks("A long task.")
+	})
+}
+
+func TestRecordingIsNotTakenForThePresent(t *testing.T) {
+	m := still(example(instant(0)), 120, 40, Options{Home: home, ReadOnly: true, Recorded: true})
+	frame := plainFrame(m)
+	if !strings.Contains(frame, "recorded 2026-11-30") || strings.Contains(frame, "live") {
+		t.Errorf("the header does not say that it is a recording:\n%s", frame)
+	}
 }

@@ -14,6 +14,7 @@ type pager struct {
 	scroller
 	id     uint64
 	name   string
+	none   string   // what is said where there is no text
 	text   []string // nil until it is there
 	err    error
 	paint  func(m *Model, line string) paint
@@ -31,7 +32,7 @@ type pageMsg struct {
 // page opens a pager, and fetches its text.
 func (m *Model) page(name string, paint func(m *Model, line string) paint, fetch func(context.Context) (string, error)) tea.Cmd {
 	ctx, cancel := context.WithCancel(m.ctx)
-	p := &pager{id: m.next(), name: name, paint: paint, cancel: cancel}
+	p := &pager{id: m.next(), name: name, none: "everything is committed", paint: paint, cancel: cancel}
 	m.dialog = p
 	return func() tea.Msg {
 		defer cancel()
@@ -67,7 +68,7 @@ func (p *pager) lines(m *Model, w, h int) []string {
 	case p.text == nil:
 		return []string{m.faint.of("looking…")}
 	case len(p.text) == 1 && p.text[0] == "":
-		return []string{m.faint.of("nothing")}
+		return []string{m.faint.of(p.none)}
 	}
 	text := p.text
 	if p.prose {

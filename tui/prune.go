@@ -81,6 +81,8 @@ func (d *pruneDialog) lines(m *Model, w, h int) []string {
 		return out
 	case d.plan == nil:
 		return []string{m.faint.of("looking at the reservation file…")}
+	case len(d.plan.Pruned) == 0 && d.plan.Kept == 0:
+		return []string{"There is nothing to prune: no reservation stands."}
 	case len(d.plan.Pruned) == 0:
 		return []string{"Nothing may be dropped: every entry still holds its tree.", m.faint.of(plural(d.plan.Kept, "entry stays", "entries stay"))}
 	}

@@ -13,6 +13,7 @@ import (
 type held struct {
 	order   fleet.Order
 	message string
+	foreign bool // it is held by an agent that fleetdeck did not start
 }
 
 // heldDialog says who holds the tree and until when, and offers what else can be done with the dispatch. It comes up by
@@ -35,6 +36,9 @@ func (m *Model) offerElse(h *held) {
 func (d *heldDialog) title() string   { return "Refused" }
 func (d *heldDialog) takesText() bool { return false }
 func (d *heldDialog) keys() []key.Binding {
+	if d.foreign {
+		return []key.Binding{keyWait, keyQueueIt, keyWorktree, keyBeside, keyClose}
+	}
 	return []key.Binding{keyWait, keyQueueIt, keyWorktree, keyClose}
 }
 
@@ -81,6 +85,11 @@ func (d *heldDialog) update(m *Model, msg tea.Msg) tea.Cmd {
 		cmd := m.again(d.order, false)
 		m.dialog.(*spawnDialog).field = fieldBranch
 		return cmd
+	case d.foreign && key.Matches(k, keyBeside):
+		m.dialog = nil
+		o := d.order
+		o.BesideForeign = true
+		return m.dispatch(o)
 	case key.Matches(k, keyClose):
 		m.dialog = nil
 	}

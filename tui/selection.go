@@ -153,6 +153,9 @@ func (m *Model) chosenEntries() []*fleet.ReservationRow {
 
 // nobody says why there is nobody to act on.
 func (m *Model) nobody(what string) (text, hint string) {
+	if n := m.list().marked(); n > 0 {
+		return fmt.Sprintf("nobody to %s in what is marked", what), m.keys.Back.Help().Key + " takes the marks away"
+	}
 	if x := m.selectedMember(); x != nil && !x.Alive() {
 		return clean(x.ID) + " has ended already", ""
 	}

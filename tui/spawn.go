@@ -90,6 +90,10 @@ func (m *Model) openSpawn(queue bool) tea.Cmd {
 		d.field = fieldTree
 	}
 	d.finder.freeOnly = !queue
+	if o, ok := m.drafts[d.tree]; ok && len(d.trees) == 0 {
+		d.task.set(o.Task)
+		d.branch.set(o.Branch)
+	}
 	m.dialog = d
 	d.enter(m)
 	return m.askChoices()
@@ -235,6 +239,7 @@ func (d *spawnDialog) send(m *Model) tea.Cmd {
 		trees = []string{o.Tree}
 	}
 	m.last = choiceOf{o.Role, o.Profile}
+	delete(m.drafts, o.Tree)
 	var cmds []tea.Cmd
 	begun := len(m.acts)
 	for _, tree := range trees {
@@ -295,11 +300,14 @@ func outcome(out fleet.Outcome, o fleet.Order, where string) end {
 	}
 	switch out.Outcome {
 	case fleet.Accepted:
-		return end{level: levelInfo, text: "dispatched " + o.Role + " on " + o.Profile + " to " + where + ": it is booting"}
+		if out.Tree == "" {
+			out.Tree = o.Tree
+		}
+		return end{level: levelInfo, accepted: &out, text: "dispatched " + o.Role + " on " + o.Profile + " to " + where + ": it is booting"}
 	case fleet.Refused:
-		e := end{level: levelAlarm, refused: true, text: "refused: " + message, hint: out.Hint}
+		e := end{level: levelAlarm, refused: true, text: "refused: " + message, hint: out.Hint, order: &o}
 		if out.Code == fleet.CodeTreeReserved || out.Code == fleet.CodeTreeOccupied || out.Code == fleet.CodeTreeForeign {
-			e.held = &held{order: o, message: message}
+			e.held = &held{order: o, message: message, foreign: out.Code == fleet.CodeTreeForeign}
 		}
 		return e
 	}

@@ -109,6 +109,8 @@ func (s *styles) occupancy(o fleet.Occupied) look {
 		return look{"●", "occupied", s.occupied}
 	case fleet.Foreign:
 		return look{"◆", "foreign", s.foreign}
+	case fleet.Unsure:
+		return look{"?", "unknown", s.warn}
 	}
 	return look{"?", cut(string(o), 9), s.faint}
 }

@@ -12,7 +12,11 @@ import (
 
 // title is the terminal's title.
 func (m *Model) title() string {
-	s := "fleetdeck · " + plural(len(m.ix.trees), "tree", "trees")
+	s := "fleetdeck · "
+	if m.opts.Recorded {
+		s += "recording · "
+	}
+	s += plural(len(m.ix.trees), "tree", "trees")
 	if m.ix.waiting > 0 {
 		s += fmt.Sprintf(" · %d waiting", m.ix.waiting)
 	}

@@ -74,7 +74,7 @@ func (m *Model) treeKind() kind[*fleet.TreeRow] {
 	}
 }
 
-var occupancyOrder = map[fleet.Occupied]int{fleet.Taken: 1, fleet.Reserved: 2, fleet.Foreign: 3, fleet.Free: 4}
+var occupancyOrder = map[fleet.Occupied]int{fleet.Taken: 1, fleet.Reserved: 2, fleet.Foreign: 3, fleet.Unsure: 4, fleet.Free: 5}
 
 // ordered compares rows by what of gives.
 func ordered[T any, V cmp.Ordered](of func(T) V) func(a, b T) int {

@@ -185,6 +185,16 @@ func (f *consoleFleet) Dispatch(ctx context.Context, order fleet.Order) fleet.Ou
 		func() (fleet.Outcome, error) { return f.dispatch.Dispatch(ctx, order) })
 }
 
+// Settled waits for the end of a launch. One that fails is written down, since its dispatch stands there as done.
+func (f *consoleFleet) Settled(ctx context.Context, out fleet.Outcome) fleet.Outcome {
+	settled, err := f.dispatch.Wait(ctx, out)
+	if err != nil && ctx.Err() == nil {
+		f.history.add(ctx, fleet.Deed{What: "launch", Tree: out.Tree, Member: out.Member, Command: f.CommandLine("explain", out.Tree)}, err)
+		f.live.Poke()
+	}
+	return settled
+}
+
 func (f *consoleFleet) Restart(ctx context.Context, member string) fleet.Outcome {
 	return f.admit(ctx, "restart", fleet.Outcome{Member: member}, []string{"restart", member},
 		func() (fleet.Outcome, error) {

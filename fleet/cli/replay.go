@@ -90,7 +90,7 @@ func runReplay(ctx context.Context, g *globals, o consoleOptions) error {
 		<-player.Done()
 	}()
 	home, _ := os.UserHomeDir()
-	return tui.Run(ctx, playedFleet{player}, tui.Options{Home: home, NoColor: g.noColor, ReadOnly: true})
+	return tui.Run(ctx, playedFleet{player}, tui.Options{Home: home, NoColor: g.noColor, ReadOnly: true, Recorded: true})
 }
 
 // steps gives every snapshot of a recording in its turn, and at its time. However fast that is, none is passed over.

@@ -15,6 +15,7 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/config"
+	"fleetdeck/fleet/keeper"
 	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/plain"
 )
@@ -55,8 +56,8 @@ ready = "started"        # listed when: started | output | report | "pattern:REG
 # [console]
 # theme = "auto"         # auto | dark | light | plain | colour-blind
 # mouse = false
-# strict_keys = false    # only the keys that are written down, not their usual other spellings
-# notify = "none"        # of a member that begins to wait: none | bell | osc9 | osc777
+# strict_keys = false    # every act that changes the fleet takes a shifted letter
+# notify = "bell"        # of a member that begins to wait: bell | none | osc9 | osc777
 # editor = ["vi"]        # else $VISUAL or $EDITOR
 # shell = ["bash"]       # else $SHELL
 
@@ -210,12 +211,22 @@ func examine(ctx context.Context, g *globals) []finding {
 	} else {
 		add("ok", "", "configuration %s", s.conf.Path)
 	}
+	if _, err := consoleConfig(s.conf); err != nil {
+		add("fail", "mend it: the console does not start with it", "%v", err)
+	}
 	add("ok", "", "state directory %s", s.dir.Path)
 	examineLock(ctx, s, add)
 	if _, err := s.book.Read(); err != nil {
 		add("fail", "'fleetdeck repair' sets it aside and rebuilds it", "%v", err)
 	} else {
 		add("ok", "", "reservation file %s", s.book.Path())
+	}
+	if queue, err := keeper.OpenQueue(s.dir.Path); err != nil {
+		add("fail", "", "%v", err)
+	} else if tasks, err := queue.List(); err != nil {
+		add("fail", "mend the file, or set it aside: nothing of it is sent meanwhile", "queue: %v", err)
+	} else {
+		add("ok", "", "queue: %d tasks", len(tasks))
 	}
 	if h, err := s.client.Health(ctx); err != nil {
 		add("warn", "'fleetdeck up' starts it", "daemon: %v", err)

@@ -121,7 +121,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, order fleet.Order) (fleet.Out
 	if err != nil {
 		return refused(out, err), err
 	}
-	out.Reservation = entry.ID
+	out.Reservation, out.Until = entry.ID, entry.Deadline()
 
 	accepted, err := d.send(ctx, entry, order, made)
 	var unknown *unknownError
@@ -142,8 +142,18 @@ func (d *Dispatcher) Dispatch(ctx context.Context, order fleet.Order) (fleet.Out
 	return refused(out, err), err
 }
 
-// Wait waits until the launch id is listed, or has failed.
+// waitMargin is how long after the end of its grace a launch may take to be seen to have failed.
+const waitMargin = 10 * time.Second
+
+// Wait waits until the launch is listed, or has failed. Once its grace is over for long it is one or the other, whether or not
+// anybody says so.
 func (d *Dispatcher) Wait(ctx context.Context, out fleet.Outcome) (fleet.Outcome, error) {
+	until := out.Until
+	if until == (fleet.Deadline{}) {
+		until = fleet.DeadlineAfter(d.Now(), d.Grace)
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(until.Remaining(d.Now()), 0)+waitMargin)
+	defer cancel()
 	for {
 		status, err := d.Daemon.Launch(ctx, out.Member)
 		switch {

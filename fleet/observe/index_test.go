@@ -26,7 +26,7 @@ func TestSnapshotSaysWhatOccupancySaysOfTheWholeLook(t *testing.T) {
 	}
 	id := func() string { return [...]string{"", "a", "b", "c", "d"}[random.IntN(5)] }
 	for range 5000 {
-		var l look
+		l := look{daemon: fleet.DaemonInfo{Running: true}}
 		for range random.IntN(4) {
 			x := name()
 			expires := now.Wall.Add(time.Duration(random.IntN(3)-1) * time.Minute)
@@ -66,6 +66,20 @@ func TestSnapshotSaysWhatOccupancySaysOfTheWholeLook(t *testing.T) {
 			if r := got.Reservations[i]; r.Verdict != verdict || r.Droppable != droppable {
 				t.Fatalf("%+v in %+v is %s, droppable %t, want %s, %t", e, l, r.Verdict, r.Droppable, verdict, droppable)
 			}
+		}
+	}
+}
+
+// What nobody can be asked about is not free: who reads "free" sends an agent there.
+func TestNoTreeIsShownAsFreeWhileNobodyKnows(t *testing.T) {
+	x := fleet.Tree{Path: "/src/api"}
+	for name, l := range map[string]look{
+		"the daemon does not answer":    {daemon: fleet.DaemonInfo{Error: "connection refused"}},
+		"the file cannot be read":       {daemon: fleet.DaemonInfo{Running: true}, file: fleet.FileInfo{Error: "line 3"}},
+		"its last member was elsewhere": {roster: fleet.Roster{Members: []fleet.Member{{ID: "m", Tree: "/src/web"}}}},
+	} {
+		if got := (Sources{}).snapshot(l, []fleet.Tree{x}, fleet.Instant{}).Trees[0].Occupancy; got != fleet.Unsure {
+			t.Errorf("%s: shown as %q", name, got)
 		}
 	}
 }

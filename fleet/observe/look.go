@@ -6,6 +6,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -74,6 +75,12 @@ func (s Sources) read(ctx context.Context, prev *look) look {
 	}
 	if err != nil {
 		l.daemon.Error = err.Error()
+		if prev != nil { // what was known last is worth more than nothing, and its age is told
+			l.roster, l.slots, l.daemon.AnsweredAt = prev.roster, prev.slots, prev.daemon.AnsweredAt
+			if errors.Is(err, context.DeadlineExceeded) {
+				l.daemon.Pid = prev.daemon.Pid
+			}
+		}
 		return l
 	}
 	l.daemon.Running, l.daemon.Pid, l.daemon.Version, l.daemon.Since = true, health.Pid, health.Version, health.Since
@@ -127,15 +134,23 @@ func (s Sources) snapshot(l look, trees []fleet.Tree, now fleet.Instant) fleet.S
 		At: l.at, Members: l.roster.Members, Launches: l.roster.Launches, Slots: l.slots, Daemon: l.daemon, File: l.file,
 		Trees: make([]fleet.TreeRow, 0, len(trees)), Reservations: make([]fleet.ReservationRow, 0, len(l.entries)),
 	}
+	free := fleet.Free
+	if !l.daemon.Running || l.file.Error != "" {
+		free = fleet.Unsure
+	}
 	// Where there are many trees, only those that somebody is in, or on the way to, cost more than a look-up.
 	busy := newIndex(l)
 	for _, t := range trees {
 		if !busy.has(t) {
-			snap.Trees = append(snap.Trees, fleet.TreeRow{Tree: t.Path, Occupancy: fleet.Free})
+			snap.Trees = append(snap.Trees, fleet.TreeRow{Tree: t.Path, Occupancy: free})
 			continue
 		}
 		entries, roster := busy.around(t)
-		snap.Trees = append(snap.Trees, treeRow(t, fleet.Occupancy(t, entries, roster, now), now))
+		row := treeRow(t, fleet.Occupancy(t, entries, roster, now), now)
+		if row.Occupancy == fleet.Free {
+			row.Occupancy = free
+		}
+		snap.Trees = append(snap.Trees, row)
 	}
 	for _, e := range l.entries {
 		verdict, droppable := fleet.Judge(e, busy.listed(e.ID), now)

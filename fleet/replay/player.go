@@ -200,6 +200,9 @@ func (p *Player) Dispatch(_ context.Context, o fleet.Order) fleet.Outcome {
 	return refusal(fleet.Outcome{Tree: o.Tree, Role: o.Role, Profile: o.Profile})
 }
 
+// Settled has nothing to wait for.
+func (p *Player) Settled(_ context.Context, out fleet.Outcome) fleet.Outcome { return out }
+
 // Restart is refused.
 func (p *Player) Restart(_ context.Context, member string) fleet.Outcome {
 	return refusal(fleet.Outcome{Member: member})

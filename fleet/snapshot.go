@@ -199,6 +199,8 @@ type Order struct {
 	ID string
 	// NoGit allows a directory outside git to be a tree of its own.
 	NoGit bool
+	// Also are paths in further trees that the agent works in: all are reserved, and held, or none.
+	Also []string
 	// BesideForeign sends the agent also where one works that fleetdeck did not start.
 	BesideForeign bool
 	// Branch, where it is not empty, asks for a linked worktree of Tree on that branch to be made first, and the

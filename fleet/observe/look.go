@@ -233,10 +233,16 @@ func withBusy(trees []fleet.Tree, l look) []fleet.Tree {
 	}
 	for _, la := range l.roster.Launches {
 		add(la.Tree, la.File)
+		for _, t := range la.Also {
+			add(t.Path, t.File)
+		}
 	}
 	for _, m := range l.roster.Members {
 		if m.Alive() {
 			add(m.Tree, m.File)
+			for _, t := range m.Also {
+				add(t.Path, t.File)
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b fleet.Tree) int { return strings.Compare(a.Path, b.Path) })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,18 +19,23 @@ const (
 	// which somebody works is due after busyAge, another after idleAge.
 	dirtEvery = 3 * time.Second
 	busyAge   = 20 * time.Second
-	idleAge   = 3 * time.Minute
+	// watchedEvery is in which of so many turns a tree is looked at that is watched: events may be lost.
+	watchedEvery = 15
+	idleAge      = 3 * time.Minute
 )
 
-// facts keeps what lists show of trees beside their occupancy. What HEAD and the index tell is at hand within two seconds; dirt that
-// they do not tell of is found by calling git, and that costs more than all else here: one tree has its turn at a time.
+// facts keeps what lists show of trees beside their occupancy. What HEAD, index and the last fetch tell is at hand at once where they can
+// be watched, and in the tree's turn elsewhere; dirt that they do not tell of is found by calling git, and that costs more than all else
+// here: one tree has its turn at a time.
 type facts struct {
 	observer *tree.Observer
 	changed  chan struct{} // has a token when git found something new
 
 	// Of Run's goroutine alone:
+	heads  *heads // nil before Run
 	known  map[string]*fact
 	next   int       // where the round over the trees goes on
+	round  int       // how many rounds there were
 	called time.Time // git, for nothing but age
 
 	mu      sync.Mutex      // guards all below
@@ -42,8 +46,9 @@ type facts struct {
 
 type fact struct {
 	tree.Facts
-	stamp headStamp
-	asked time.Time
+	stamp   headStamp
+	asked   time.Time
+	watched bool
 }
 
 func newFacts() *facts {
@@ -83,8 +88,21 @@ func (f *facts) look(ctx context.Context, path string) *fact {
 		f.mu.Unlock()
 		f.tell()
 	})
+	if gitDir, ok := tree.GitDir(path); ok {
+		k.watched = f.heads.watch(path, gitDir)
+	}
 	f.known[path] = k
 	return k
+}
+
+// moved notes trees whose HEAD, index or last fetch changed.
+func (f *facts) moved(trees map[string]bool) {
+	f.mu.Lock()
+	for path := range trees {
+		f.found[path] = true
+	}
+	f.mu.Unlock()
+	f.tell()
 }
 
 func (f *facts) tell() {
@@ -129,10 +147,13 @@ func (f *facts) step(ctx context.Context, trees []fleet.Tree, busy index) {
 	var oldest string
 	var age time.Duration // past the one at which a tree is due
 	for range min(factsAtOnce, len(trees)) {
-		f.next = (f.next + 1) % len(trees)
+		if f.next++; f.next >= len(trees) {
+			f.next = 0
+			f.round++
+		}
 		t := trees[f.next]
 		k := f.known[t.Path]
-		if k == nil || headStampOf(t.Path) != k.stamp {
+		if k == nil || (!k.watched || f.round%watchedEvery == 0) && headStampOf(t.Path) != k.stamp {
 			var before tree.Facts
 			if k != nil {
 				before = k.Facts
@@ -173,20 +194,14 @@ type headStamp struct {
 }
 
 func headStampOf(path string) headStamp {
-	dir := filepath.Join(path, ".git")
+	dir, ok := tree.GitDir(path)
+	if !ok {
+		_, err := os.Stat(path)
+		return headStamp{gone: err != nil}
+	}
 	head, err := os.Stat(filepath.Join(dir, "HEAD"))
 	if err != nil {
-		data, rerr := os.ReadFile(dir) // of a linked worktree
-		if rerr != nil {
-			_, err = os.Stat(path)
-			return headStamp{gone: err != nil}
-		}
-		if dir = strings.TrimSpace(strings.TrimPrefix(string(data), "gitdir: ")); !filepath.IsAbs(dir) {
-			dir = filepath.Join(path, dir)
-		}
-		if head, err = os.Stat(filepath.Join(dir, "HEAD")); err != nil {
-			return headStamp{}
-		}
+		return headStamp{}
 	}
 	s := headStamp{head: head.ModTime()}
 	if index, err := os.Stat(filepath.Join(dir, "index")); err == nil {

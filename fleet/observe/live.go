@@ -107,6 +107,7 @@ func (l *Live) Run(ctx context.Context) {
 	})
 
 	w := newWatcher(l, &others)
+	l.facts.heads = newHeads(ctx, l.facts.moved)
 	defer w.begin.Stop()
 	defer w.locks.hints.close()
 	file := l.Book.Watch(ctx)

@@ -142,6 +142,9 @@ func status(ctx context.Context, path string) (f Facts, err error) {
 	return f, err
 }
 
+// GitDir finds the git directory of the working tree whose top is path, without asking git.
+func GitDir(path string) (dir string, ok bool) { return findGitDir(path) }
+
 // findGitDir finds the git directory of the working tree whose top is path, also where .git is a file.
 func findGitDir(path string) (string, bool) {
 	dotGit := filepath.Join(path, ".git")

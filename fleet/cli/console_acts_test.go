@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/keeper"
@@ -185,6 +186,7 @@ func TestConsoleCarriesOutEveryActAndShowsWhatCameOfIt(t *testing.T) {
 		c.keys("1")
 		c.untilShown("a digit", `key <1>`)
 		c.honest()
+		time.Sleep(600 * time.Millisecond) // what comes right behind a digit is no command: that is over after a pause
 	})
 	r.step("filter and palette", func(t *testing.T) {
 		c.keys("/occupancy:free")

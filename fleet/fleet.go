@@ -6,6 +6,7 @@
 package fleet
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -111,7 +112,12 @@ type Member struct {
 	ExitCode *int      `json:"exit_code"`
 	EndedAt  time.Time `json:"ended_at,omitzero"`
 	Task     string    `json:"task,omitempty"`
+	// Also are the trees that it holds beside Tree.
+	Also []Tree `json:"also,omitempty"`
 }
+
+// Holds reports whether t is one of m's trees, dead or alive.
+func (m Member) Holds(t Tree) bool { return holds(t, Tree{m.Tree, m.File}, m.Also) }
 
 // Alive reports whether the member still occupies its tree.
 func (m Member) Alive() bool { return m.State != StateExited }
@@ -131,7 +137,14 @@ type Launch struct {
 	Pid        int       `json:"pid"`
 	AcceptedAt time.Time `json:"accepted_at"`
 	Deadline   Deadline  `json:"deadline"`
+	// Also are the trees that it holds beside Tree.
+	Also []Tree `json:"also,omitempty"`
 }
+
+// Holds reports whether t is one of l's trees.
+func (l Launch) Holds(t Tree) bool { return holds(t, Tree{l.Tree, l.File}, l.Also) }
+
+func holds(t, main Tree, also []Tree) bool { return t.Same(main) || slices.ContainsFunc(also, t.Same) }
 
 // ForeignAgent is a process of a known agent that works in a tree and that nobody started through this fleet.
 type ForeignAgent struct {

@@ -70,13 +70,13 @@ func Occupancy(t Tree, entries []Entry, roster Roster, now Instant) Holding {
 // held is who of the fleet holds t.
 func held(t Tree, entries []Entry, roster Roster, now Instant) Holding {
 	for i := range roster.Members {
-		if m := &roster.Members[i]; m.Alive() && t.Same(Tree{m.Tree, m.File}) {
+		if m := &roster.Members[i]; m.Alive() && m.Holds(t) {
 			return Holding{State: Taken, Member: m}
 		}
 	}
 	h := Holding{State: Free}
 	for i := range roster.Launches {
-		if l := &roster.Launches[i]; t.Same(Tree{l.Tree, l.File}) {
+		if l := &roster.Launches[i]; l.Holds(t) {
 			h = Holding{State: Reserved, Launch: l, Remaining: l.Deadline.Remaining(now)}
 			break
 		}

@@ -70,6 +70,11 @@ type TreeRow struct {
 	Tree   string `json:"tree"`
 	Branch string `json:"branch"`
 	Dirty  bool   `json:"dirty"`
+	// Upstream is the branch that Branch is compared with, where it has one; Ahead and Behind count the commits that only one of both
+	// has, as git knew at the last fetch.
+	Upstream string `json:"upstream,omitempty"`
+	Ahead    int    `json:"ahead,omitempty"`
+	Behind   int    `json:"behind,omitempty"`
 	// Repo is the main working tree of its repository, which linked worktrees share; empty where that is not known.
 	Repo        string   `json:"repo,omitempty"`
 	Occupancy   Occupied `json:"occupancy"`
@@ -194,6 +199,8 @@ type Order struct {
 	ID string
 	// NoGit allows a directory outside git to be a tree of its own.
 	NoGit bool
+	// Also are paths in further trees that the agent works in: all are reserved, and held, or none.
+	Also []string
 	// BesideForeign sends the agent also where one works that fleetdeck did not start.
 	BesideForeign bool
 	// Branch, where it is not empty, asks for a linked worktree of Tree on that branch to be made first, and the

@@ -15,6 +15,8 @@ type Spawn struct {
 	Role        fleet.Role `json:"role"`
 	Profile     string     `json:"profile"`
 	Task        string     `json:"task"`
+	// Also are the keys of further trees that the agent is to hold. The reservation stands for each of them.
+	Also []string `json:"also,omitempty"`
 	// Made says that the tree is a linked worktree that was made for this launch: if that fails, the daemon takes it back.
 	Made *fleet.MadeWorktree `json:"made,omitempty"`
 	// BesideForeign says that an agent in the tree that fleetdeck did not start is no reason to refuse.

@@ -98,7 +98,9 @@ type View func(context.Context) (fleet.Roster, error)
 
 // Draft is a reservation before it is written.
 type Draft struct {
-	Tree       fleet.Tree
+	Tree fleet.Tree
+	// Also are further trees: all are reserved under the one id, or none.
+	Also       []fleet.Tree
 	Role       fleet.Role
 	Profile    string
 	Grace      time.Duration
@@ -111,7 +113,7 @@ type Draft struct {
 	BesideForeign bool
 }
 
-// Reserve writes a reservation for the draft's tree, or says who is in the way. It takes the lock within window, reads
+// Reserve writes a reservation for the draft's trees, or says who is in the way. It takes the lock within window, reads
 // the file, only then asks view for the roster, decides, and writes. Any doubt refuses, and a refusal leaves the file as it was.
 func (b *Book) Reserve(ctx context.Context, window time.Duration, draft Draft, view View) (fleet.Entry, error) {
 	held, err := b.lock(ctx, window)
@@ -124,30 +126,42 @@ func (b *Book) Reserve(ctx context.Context, window time.Duration, draft Draft, v
 	if err != nil {
 		return fleet.Entry{}, err
 	}
-	rivals, err := b.entriesOn(doc, draft.Tree)
-	if err != nil {
-		return fleet.Entry{}, err
-	}
-	if draft.Renew {
-		rivals = slices.DeleteFunc(rivals, func(e fleet.Entry) bool { return e.ID == draft.ID })
+	trees := append([]fleet.Tree{draft.Tree}, draft.Also...)
+	rivals := make([][]fleet.Entry, len(trees))
+	for i, t := range trees {
+		if slices.ContainsFunc(trees[:i], t.Same) {
+			return fleet.Entry{}, fleet.Refuse(fleet.CodeBadRequest, "%s is named twice: each tree is reserved once", t.Path)
+		}
+		if rivals[i], err = b.entriesOn(doc, t); err != nil {
+			return fleet.Entry{}, err
+		}
+		if draft.Renew {
+			rivals[i] = slices.DeleteFunc(rivals[i], func(e fleet.Entry) bool { return e.ID == draft.ID })
+		}
 	}
 	roster, err := view(ctx)
 	if err != nil {
 		return fleet.Entry{}, err
 	}
-	if h := fleet.Occupancy(draft.Tree, rivals, roster, b.now()); !h.Free(draft.BesideForeign) {
-		return fleet.Entry{}, refusalFor(draft.Tree, h, b.now())
+	for i, t := range trees {
+		if h := fleet.Occupancy(t, rivals[i], roster, b.now()); !h.Free(draft.BesideForeign) {
+			return fleet.Entry{}, refusalFor(t, h, b.now())
+		}
 	}
 
 	entry := b.entry(draft)
-	raw, err := json.Marshal(entry.Reservation)
-	if err != nil {
-		return fleet.Entry{}, fmt.Errorf("encode the reservation: %w", err)
+	for _, t := range trees {
+		e := entry.Reservation
+		e.File = t.File
+		raw, err := json.Marshal(e)
+		if err != nil {
+			return fleet.Entry{}, fmt.Errorf("encode the reservation: %w", err)
+		}
+		if err := lockfile.CheckKey(t.Path); err != nil {
+			return fleet.Entry{}, fmt.Errorf("reserve %q: %w", t.Path, err)
+		}
+		doc.Set(t.Path, raw)
 	}
-	if err := lockfile.CheckKey(entry.Tree); err != nil {
-		return fleet.Entry{}, fmt.Errorf("reserve %q: %w", entry.Tree, err)
-	}
-	doc.Set(entry.Tree, raw)
 	if err := b.write(held, doc); err != nil {
 		return fleet.Entry{}, err
 	}
@@ -173,9 +187,9 @@ func (b *Book) entry(draft Draft) fleet.Entry {
 	}}
 }
 
-// Admit is the fence at the daemon: under the lock it checks that the reservation id still stands for tree and that its grace
-// is not over, and calls admit with it before the lock goes. Nothing is written to the book.
-func (b *Book) Admit(ctx context.Context, window time.Duration, tree, id string, admit func(fleet.Entry) error) error {
+// Admit is the fence at the daemon: under the lock it checks that the reservation id still stands for tree and for those it also names,
+// and that its grace is not over, and calls admit with the entry of tree before the lock goes. Nothing is written to the book.
+func (b *Book) Admit(ctx context.Context, window time.Duration, tree, id string, admit func(fleet.Entry) error, also ...fleet.Tree) error {
 	held, err := b.lock(ctx, window)
 	if err != nil {
 		return err
@@ -186,23 +200,72 @@ func (b *Book) Admit(ctx context.Context, window time.Duration, tree, id string,
 	if err != nil {
 		return err
 	}
+	e, err := b.standing(doc, tree, id)
+	if err != nil {
+		return err
+	}
+	for _, t := range also {
+		other, err := b.standing(doc, t.Path, id)
+		if err != nil {
+			return err
+		}
+		if other.File != "" && other.File != t.File {
+			return fleet.Refuse(fleet.CodeReservationStale, "%s is another directory than the one that was reserved", t.Path)
+		}
+	}
+	return admit(e)
+}
+
+// standing gives the entry of tree if it is the reservation id, with its grace not over.
+func (b *Book) standing(doc *lockfile.Document, tree, id string) (fleet.Entry, error) {
 	raw, ok := doc.Get(tree)
 	if !ok {
-		return fleet.Refuse(fleet.CodeReservationStale, "reservation %s for %s does not stand any more", id, tree).
+		return fleet.Entry{}, fleet.Refuse(fleet.CodeReservationStale, "reservation %s for %s does not stand any more", id, tree).
 			WithHint("dispatch again: the tree may have been given away meanwhile")
 	}
 	e, err := decode(tree, raw)
 	if err != nil {
-		return b.corrupt(err)
+		return fleet.Entry{}, b.corrupt(err)
 	}
 	switch {
 	case e.ID != id:
-		return fleet.Refuse(fleet.CodeReservationStale, "%s is reserved by another dispatch (%s, not %s)", tree, e.ID, id)
+		return fleet.Entry{}, fleet.Refuse(fleet.CodeReservationStale, "%s is reserved by another dispatch (%s, not %s)", tree, e.ID, id)
 	case e.Expired(b.now()):
-		return fleet.Refuse(fleet.CodeReservationStale, "the grace of reservation %s for %s has run out", id, tree).
+		return fleet.Entry{}, fleet.Refuse(fleet.CodeReservationStale, "the grace of reservation %s for %s has run out", id, tree).
 			WithHint("dispatch again")
 	}
-	return admit(e)
+	return e, nil
+}
+
+// Settle drops the reservation id wherever it stands, in one change: of one tree or of several. That it is gone already is no error.
+func (b *Book) Settle(ctx context.Context, window time.Duration, id string) error {
+	held, err := b.lock(ctx, window)
+	if err != nil {
+		return err
+	}
+	defer held.Unlock()
+
+	doc, err := b.readLocked(held)
+	if err != nil {
+		return err
+	}
+	var gone []string
+	for tree, raw := range doc.All() {
+		e, err := decode(tree, raw)
+		if err != nil {
+			return b.corrupt(err)
+		}
+		if id != "" && e.ID == id {
+			gone = append(gone, tree)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	for _, tree := range gone {
+		doc.Delete(tree)
+	}
+	return b.write(held, doc)
 }
 
 // Release drops the entry of tree if its id is id; an empty id drops whatever stands there. It reports whether there was

@@ -50,14 +50,16 @@ func (b *Book) Repair(ctx context.Context, window time.Duration, roster fleet.Ro
 	}
 	doc := lockfile.NewDocument(Format)
 	for _, l := range roster.Launches {
-		raw, err := json.Marshal(fleet.Reservation{
-			ID: l.Reservation, Role: l.Role, Profile: l.Profile, Slot: l.Slot, File: l.File,
-			ReservedAt: l.AcceptedAt, ExpiresAt: l.Deadline.Wall, Boot: l.Deadline.Boot,
-		})
-		if err != nil {
-			return Repaired{}, fmt.Errorf("rebuild the entry of %s: %w", l.Tree, err)
+		for _, t := range append([]fleet.Tree{{Path: l.Tree, File: l.File}}, l.Also...) {
+			raw, err := json.Marshal(fleet.Reservation{
+				ID: l.Reservation, Role: l.Role, Profile: l.Profile, Slot: l.Slot, File: t.File,
+				ReservedAt: l.AcceptedAt, ExpiresAt: l.Deadline.Wall, Boot: l.Deadline.Boot,
+			})
+			if err != nil {
+				return Repaired{}, fmt.Errorf("rebuild the entry of %s: %w", t.Path, err)
+			}
+			doc.Set(t.Path, raw)
 		}
-		doc.Set(l.Tree, raw)
 	}
 	if err := b.write(held, doc); err != nil {
 		return Repaired{}, err

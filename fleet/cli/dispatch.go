@@ -58,6 +58,7 @@ func newDispatchCommand(g *globals) *cobra.Command {
 	var w worktreeFlags
 	var task, taskFile string
 	var wait, queue bool
+	var also []string
 	cmd := &cobra.Command{
 		Use: "dispatch TREE", Short: "send an agent into a tree", Args: exactly("TREE"),
 		Long: `dispatch reserves the tree under the admission lock, asks the daemon for an agent, and says what came of it. The daemon
@@ -69,6 +70,9 @@ out, and dispatch says so with its own exit code.
 With --queue a tree that is taken, or a role whose slots are, is no refusal: the task waits in the queue, and the keeper
 sends it once the tree is free.
 
+With --also the agent holds further trees too, from its start to its end: all of them are reserved at once, or none. It starts
+in TREE, and finds the others in $FLEETDECK_ALSO, a path a line.
+
 With --new-worktree a linked worktree of the tree's repository is made first, on BRANCH: one that exists is checked out,
 another begins at the tree's HEAD, or at --from. The agent goes there. If the dispatch is refused, or the launch fails before the
 agent is listed, the worktree is removed again, and the branch that was made for it, unless something in it is new.
@@ -76,6 +80,9 @@ agent is listed, the worktree is removed again, and the branch that was made for
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.check(cmd); err != nil {
 				return err
+			}
+			if queue && len(also) > 0 {
+				return usagef("--also and --queue exclude each other: a task waits for one tree")
 			}
 			s, err := g.open()
 			if err != nil {
@@ -88,7 +95,7 @@ agent is listed, the worktree is removed again, and the branch that was made for
 			if order.Task, err = readTask(g.in, task, taskFile); err != nil {
 				return err
 			}
-			order.Branch = w.branch
+			order.Branch, order.Also = w.branch, also
 			return runDispatch(cmd.Context(), s, order, dispatchOptions{from: w.from, wait: wait, queue: queue})
 		},
 	}
@@ -96,6 +103,7 @@ agent is listed, the worktree is removed again, and the branch that was made for
 	w.add(cmd)
 	cmd.Flags().StringVar(&task, "task", "", "what the agent is to do")
 	cmd.Flags().StringVar(&taskFile, "task-file", "", "`file` that says what the agent is to do; - is stdin")
+	cmd.Flags().StringArrayVar(&also, "also", nil, "a further `tree` that the agent holds; may be given several times")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the agent is listed")
 	cmd.Flags().BoolVar(&queue, "queue", false, "if the tree is taken, put the task into the queue")
 	return cmd
@@ -140,7 +148,7 @@ func runDispatch(ctx context.Context, s *session, order fleet.Order, opts dispat
 		}
 	}
 	out, err := d.Dispatch(ctx, order)
-	if r := fleet.RefusalOf(err); r != nil && queueable(r.Code) && order.Branch == "" {
+	if r := fleet.RefusalOf(err); r != nil && queueable(r.Code) && order.Branch == "" && len(order.Also) == 0 {
 		if opts.queue {
 			return queueRefused(ctx, s, order, out)
 		}

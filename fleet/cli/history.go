@@ -171,6 +171,9 @@ func orderArgs(order fleet.Order, command ...string) []string {
 	if order.NoGit {
 		args = append(args, "--no-git")
 	}
+	for _, path := range order.Also {
+		args = append(args, "--also", path)
+	}
 	if order.BesideForeign {
 		args = append(args, "--beside-foreign")
 	}

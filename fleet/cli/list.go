@@ -51,7 +51,7 @@ func runStatus(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
-	snap := s.sources().Once(ctx)
+	snap := s.sources().Outline(ctx)
 	r := statusReport{
 		Daemon: snap.Daemon, Lock: snap.Lock, Trees: len(snap.Trees), Launches: len(snap.Launches),
 		Reservations: len(snap.Reservations), File: snap.File, State: s.dir.Path,
@@ -227,7 +227,7 @@ listed, which is said on stderr.
 			if err != nil {
 				return err
 			}
-			snap := s.sources().Once(cmd.Context())
+			snap := s.sources().Outline(cmd.Context())
 			if err := usable(snap, false); err != nil {
 				return err
 			}

@@ -65,6 +65,9 @@ func (s *session) restart(ctx context.Context, d *dispatch.Dispatcher, id string
 	// The tree's key is where it stands; a tree outside git is one by having been admitted.
 	// Who works beside it that fleetdeck did not start was no reason not to have m there.
 	order := fleet.Order{Tree: m.Tree, Role: m.Role, Profile: m.Profile, Task: m.Task, NoGit: true, BesideForeign: true}
+	for _, t := range m.Also {
+		order.Also = append(order.Also, t.Path)
+	}
 	if m.RequestedRole != "" {
 		order.Role = m.RequestedRole
 	}

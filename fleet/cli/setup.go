@@ -15,6 +15,7 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/config"
+	"fleetdeck/fleet/foreign"
 	"fleetdeck/fleet/keeper"
 	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/plain"
@@ -243,6 +244,9 @@ func examine(ctx context.Context, g *globals) []finding {
 		} else {
 			add("ok", "", "profile %s: %s", name, strings.Join(p.Command, " "))
 		}
+	}
+	if s.conf.Foreign && !foreign.Supported {
+		add("warn", "'foreign = false' says that nobody need look", "agents that fleetdeck did not start are not seen on this system: no tree is ever foreign")
 	}
 	if process.Boot() == "" {
 		add("warn", "", "the system tells no boot id: graces go by the wall clock")

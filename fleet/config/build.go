@@ -84,6 +84,15 @@ func (b *builder) build(f file) *Config {
 	for _, p := range f.Roots {
 		c.Roots = append(c.Roots, b.abs(p))
 	}
+	for _, p := range f.Ignore {
+		if strings.Contains(p, "/") {
+			p = b.abs(p)
+		}
+		if _, err := filepath.Match(p, ""); err != nil || p == "" {
+			b.fail("ignore", "%q is no pattern: use a name such as \"third_party\" or \"*.tmp\", or a path", p)
+		}
+		c.Ignore = append(c.Ignore, p)
+	}
 	for _, p := range f.Trees {
 		c.Trees = append(c.Trees, b.abs(p))
 	}

@@ -36,8 +36,10 @@ type Config struct {
 	Grace     time.Duration
 	LockWait  time.Duration
 	PruneWait time.Duration
-	// Roots and Trees are absolute.
+	// Roots and Trees are absolute. Ignore are the names, or whole paths, of directories below the roots that are passed by, as
+	// patterns of [filepath.Match].
 	Roots    []string
+	Ignore   []string
 	Trees    []string
 	Roles    map[fleet.Role]Role
 	Profiles map[string]Profile
@@ -144,6 +146,7 @@ type file struct {
 	PruneWait string                 `toml:"prune_wait"`
 	Foreign   *bool                  `toml:"foreign"`
 	Roots     []string               `toml:"roots"`
+	Ignore    []string               `toml:"ignore"`
 	Trees     []string               `toml:"trees"`
 	Roles     map[string]fileRole    `toml:"roles"`
 	Profiles  map[string]fileProfile `toml:"profiles"`

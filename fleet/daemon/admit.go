@@ -45,6 +45,18 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 		return record{}, fleet.Refuse(fleet.CodeBadRequest, "%s is not the tree's key: that is %s", req.Tree, t.Path)
 	}
 
+	trees := []fleet.Tree{t}
+	for _, path := range req.Also {
+		other, err := tree.Resolve(ctx, path, true)
+		if err != nil {
+			return record{}, fleet.Refuse(fleet.CodeLaunchFailed, "%w", err)
+		}
+		if other.Path != path {
+			return record{}, fleet.Refuse(fleet.CodeBadRequest, "%s is not the tree's key: that is %s", path, other.Path)
+		}
+		trees = append(trees, other)
+	}
+
 	var rec record
 	fresh := false
 	err = d.book.Admit(ctx, d.Config.LockWait, req.Tree, req.Reservation, func(e fleet.Entry) error {
@@ -60,17 +72,19 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 		now := d.Now()
 		roster := view.roster
 		roster.Foreign = d.foreignIn(roster)
-		if h := fleet.Occupancy(t, nil, roster, now); !h.Free(req.BesideForeign) {
-			return inTheWay(t, h, now)
+		for _, t := range trees {
+			if h := fleet.Occupancy(t, nil, roster, now); !h.Free(req.BesideForeign) {
+				return inTheWay(t, h, now)
+			}
 		}
 		rec = record{
 			ID: ulid.Make().String(), Step: stepAccepted, Reservation: req.Reservation, Tree: t.Path, File: t.File,
 			Role: req.Role, RequestedRole: req.Role, Profile: req.Profile, Task: req.Task, Deadline: deadline(e, now),
-			AcceptedAt: now.Wall.UTC(), Launcher: profile.Launcher, Made: req.Made,
+			AcceptedAt: now.Wall.UTC(), Launcher: profile.Launcher, Made: req.Made, Also: trees[1:],
 		}
 		fresh = true
 		return d.record(&rec)
-	})
+	}, trees[1:]...)
 	if err != nil {
 		d.refused(req, err)
 		return record{}, err

@@ -3,6 +3,7 @@ package daemon
 import (
 	"net/http"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -122,7 +123,7 @@ func (d *Daemon) judge(id string, h *hearing, note func(*record)) error {
 		}
 	}
 	rec := old
-	if change(&rec); rec == old {
+	if change(&rec); reflect.DeepEqual(rec, old) {
 		return nil
 	}
 	if err := d.reg.update(id, func(r *record) error {

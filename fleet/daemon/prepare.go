@@ -69,6 +69,13 @@ func (d *Daemon) prepare(rec record) (launch.Spec, error) {
 		"FLEETDECK_EXE":          d.Exe,
 		"PWD":                    rec.Tree,
 	}
+	if len(rec.Also) > 0 {
+		paths := make([]string, len(rec.Also))
+		for i, t := range rec.Also {
+			paths[i] = t.Path
+		}
+		own["FLEETDECK_ALSO"] = strings.Join(paths, "\n")
+	}
 	if !d.State.Usual {
 		own["FLEETDECK_STATE"] = d.State.Path
 	}

@@ -79,6 +79,8 @@ type record struct {
 	Reported bool           `json:"reported,omitempty"`
 	ExitCode *int           `json:"exit_code,omitempty"`
 	Failure  *fleet.Refusal `json:"failure,omitempty"`
+	// Also are the trees that it holds beside Tree.
+	Also []fleet.Tree `json:"also,omitempty"`
 	// Made says that the tree was made for this launch.
 	Made *fleet.MadeWorktree `json:"made,omitempty"`
 }
@@ -99,14 +101,14 @@ func (r *record) member() fleet.Member {
 		ID: r.ID, Tree: r.Tree, File: r.File, Role: r.Role, RequestedRole: r.RequestedRole, Profile: r.Profile, Slot: r.Slot,
 		Terminal: r.terminal(), Pid: r.Agent.Pid, State: r.State, StateMessage: r.StateMessage, StateSource: r.StateSource,
 		StartedAt: r.StartedAt, ListedAt: r.ListedAt, Reservation: r.Reservation, CharterSHA256: r.CharterSHA256,
-		CharterMismatch: r.CharterMismatch, ExitCode: r.ExitCode, EndedAt: r.EndedAt, Task: r.Task,
+		CharterMismatch: r.CharterMismatch, ExitCode: r.ExitCode, EndedAt: r.EndedAt, Task: r.Task, Also: r.Also,
 	}
 }
 
 func (r *record) launch() fleet.Launch {
 	return fleet.Launch{
 		ID: r.ID, Tree: r.Tree, File: r.File, Role: r.Role, Profile: r.Profile, Slot: r.Slot, Reservation: r.Reservation,
-		Step: r.Step, Terminal: r.terminal(), Pid: r.Agent.Pid, AcceptedAt: r.AcceptedAt, Deadline: r.Deadline,
+		Step: r.Step, Terminal: r.terminal(), Pid: r.Agent.Pid, AcceptedAt: r.AcceptedAt, Deadline: r.Deadline, Also: r.Also,
 	}
 }
 

@@ -155,12 +155,16 @@ func (d *Daemon) getSlots(w http.ResponseWriter, _ *http.Request) error {
 func (d *Daemon) getTrees(w http.ResponseWriter, _ *http.Request) error {
 	roster, rows := d.reg.view().roster, []fleet.TreeRow{}
 	for _, l := range roster.Launches {
-		rows = append(rows, fleet.TreeRow{Tree: l.Tree, Occupancy: fleet.Reserved, Reservation: l.Reservation,
-			RemainingS: max(0, l.Deadline.Remaining(d.Now()).Seconds())})
+		for _, t := range append([]fleet.Tree{{Path: l.Tree}}, l.Also...) {
+			rows = append(rows, fleet.TreeRow{Tree: t.Path, Occupancy: fleet.Reserved, Reservation: l.Reservation,
+				RemainingS: max(0, l.Deadline.Remaining(d.Now()).Seconds())})
+		}
 	}
 	for _, m := range roster.Members {
-		if m.Alive() {
-			rows = append(rows, fleet.TreeRow{Tree: m.Tree, Occupancy: fleet.Taken, Member: m.ID, Reservation: m.Reservation})
+		for _, t := range append([]fleet.Tree{{Path: m.Tree}}, m.Also...) {
+			if m.Alive() {
+				rows = append(rows, fleet.TreeRow{Tree: t.Path, Occupancy: fleet.Taken, Member: m.ID, Reservation: m.Reservation})
+			}
 		}
 	}
 	return writeJSON(w, http.StatusOK, rows)

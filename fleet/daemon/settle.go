@@ -16,7 +16,7 @@ func (d *Daemon) settle(rec record) {
 			d.takeBack(now)
 		}
 		for pause := 250 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
-			_, _, err := d.book.Release(d.ctx, d.Config.PruneWait, rec.Tree, rec.Reservation)
+			err := d.book.Settle(d.ctx, d.Config.PruneWait, rec.Reservation)
 			if err == nil || d.ctx.Err() != nil {
 				return
 			}

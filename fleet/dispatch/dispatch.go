@@ -30,7 +30,7 @@ const (
 // Ledger is where reservations stand.
 type Ledger interface {
 	Reserve(ctx context.Context, window time.Duration, draft book.Draft, view book.View) (fleet.Entry, error)
-	Release(ctx context.Context, window time.Duration, tree, id string) (fleet.Entry, bool, error)
+	Settle(ctx context.Context, window time.Duration, id string) error
 	Read() ([]fleet.Entry, error)
 }
 
@@ -76,18 +76,35 @@ func (d *Dispatcher) Reserve(ctx context.Context, order fleet.Order) (fleet.Entr
 
 // reserve writes the reservation of t for order, or lets the grace of the one that stands under order's id begin anew.
 func (d *Dispatcher) reserve(ctx context.Context, t fleet.Tree, order fleet.Order, renew bool) (fleet.Entry, error) {
+	also, err := resolveAll(ctx, order)
+	if err != nil {
+		return fleet.Entry{Tree: t.Path}, err
+	}
 	grace := order.Grace
 	if grace == 0 {
 		grace = d.Grace
 	}
 	entry, err := d.Ledger.Reserve(ctx, d.LockWait, book.Draft{
-		Tree: t, Role: order.Role, Profile: order.Profile, Grace: grace, Dispatcher: d.Self, ID: order.ID,
+		Tree: t, Also: also, Role: order.Role, Profile: order.Profile, Grace: grace, Dispatcher: d.Self, ID: order.ID,
 		BesideForeign: order.BesideForeign, Renew: renew,
 	}, d.roster)
 	if err != nil {
 		entry.Tree = t.Path
 	}
 	return entry, err
+}
+
+// resolveAll gives the trees that order's agent is to hold beside its own.
+func resolveAll(ctx context.Context, order fleet.Order) ([]fleet.Tree, error) {
+	var also []fleet.Tree
+	for _, path := range order.Also {
+		t, err := tree.Resolve(ctx, path, order.NoGit)
+		if err != nil {
+			return nil, err
+		}
+		also = append(also, t)
+	}
+	return also, nil
 }
 
 // roster is asked inside the admission lock. That the daemon is out of reach is no proof that nobody is there.
@@ -193,6 +210,13 @@ func (d *Dispatcher) send(ctx context.Context, entry fleet.Entry, order fleet.Or
 	if made != nil {
 		req.Made = made.Made()
 	}
+	also, err := resolveAll(ctx, order)
+	if err != nil {
+		return api.Accepted{}, err
+	}
+	for _, t := range also {
+		req.Also = append(req.Also, t.Path)
+	}
 	var lost error
 	for {
 		sctx, cancel := context.WithTimeout(ctx, d.LockWait+sendMargin)
@@ -230,7 +254,7 @@ func (d *Dispatcher) settle(ctx context.Context, entry fleet.Entry) error {
 	// The refusal is a fact whether or not the caller still waits.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.LockWait+time.Second)
 	defer cancel()
-	_, _, err := d.Ledger.Release(ctx, d.LockWait, entry.Tree, entry.ID)
+	err := d.Ledger.Settle(ctx, d.LockWait, entry.ID)
 	if err != nil {
 		return fmt.Errorf("drop reservation %s of %s, which stays until its grace runs out: %w", entry.ID, entry.Tree, err)
 	}

@@ -70,7 +70,7 @@ func (f *facts) fill(ctx context.Context, rows []fleet.TreeRow) {
 			}
 			k = f.look(ctx, rows[i].Tree)
 		}
-		rows[i].Branch, rows[i].Dirty, rows[i].Repo, rows[i].Missing = k.Branch, k.Dirty, k.Repo, k.Missing
+		setFacts(&rows[i], k.Facts)
 	}
 }
 
@@ -166,10 +166,10 @@ func (f *facts) isTouched(path string) bool {
 	return f.touched[path]
 }
 
-// headStamp is what a commit, a checkout or a git add shows in.
+// headStamp is what a commit, a checkout, a git add or a fetch shows in.
 type headStamp struct {
-	gone        bool // the tree is
-	head, index time.Time
+	gone               bool // the tree is
+	head, index, fetch time.Time
 }
 
 func headStampOf(path string) headStamp {
@@ -191,6 +191,9 @@ func headStampOf(path string) headStamp {
 	s := headStamp{head: head.ModTime()}
 	if index, err := os.Stat(filepath.Join(dir, "index")); err == nil {
 		s.index = index.ModTime()
+	}
+	if fetch, err := os.Stat(filepath.Join(dir, "FETCH_HEAD")); err == nil {
+		s.fetch = fetch.ModTime()
 	}
 	return s
 }

@@ -25,14 +25,20 @@ func newIndex(l look) index {
 		x.add(e.On(), func(n *near) { n.entries = append(n.entries, i) })
 	}
 	for i, la := range l.roster.Launches {
-		x.add(fleet.Tree{Path: la.Tree, File: la.File}, func(n *near) { n.launches = append(n.launches, i) })
+		for _, t := range append([]fleet.Tree{{Path: la.Tree, File: la.File}}, la.Also...) {
+			x.add(t, func(n *near) { n.launches = append(n.launches, i) })
+		}
 	}
 	for i, m := range l.roster.Members {
 		if m.Reservation != "" {
 			x.member[m.Reservation] = l.roster.Members[i : i+1 : i+1]
 		}
 		if m.Alive() {
-			x.add(fleet.Tree{Path: m.Tree, File: m.File}, func(n *near) { n.members = append(n.members, i) })
+			note := func(n *near) { n.members = append(n.members, i) }
+			x.add(fleet.Tree{Path: m.Tree, File: m.File}, note)
+			for _, t := range m.Also {
+				x.add(t, note)
+			}
 		}
 	}
 	for i, f := range l.roster.Foreign {

@@ -32,14 +32,20 @@ func TestSnapshotSaysWhatOccupancySaysOfTheWholeLook(t *testing.T) {
 			expires := now.Wall.Add(time.Duration(random.IntN(3)-1) * time.Minute)
 			l.entries = append(l.entries, fleet.Entry{Tree: x.Path, Reservation: fleet.Reservation{ID: id(), File: x.File, ExpiresAt: expires}})
 		}
+		also := func() (trees []fleet.Tree) {
+			for range random.IntN(3) {
+				trees = append(trees, name())
+			}
+			return trees
+		}
 		for i := range random.IntN(3) {
 			x := name()
-			l.roster.Launches = append(l.roster.Launches, fleet.Launch{ID: fmt.Sprint("l", i), Tree: x.Path, File: x.File, Reservation: id(), Deadline: fleet.DeadlineAfter(now, time.Minute)})
+			l.roster.Launches = append(l.roster.Launches, fleet.Launch{ID: fmt.Sprint("l", i), Tree: x.Path, File: x.File, Reservation: id(), Deadline: fleet.DeadlineAfter(now, time.Minute), Also: also()})
 		}
 		for i := range random.IntN(4) {
 			x := name()
 			state := [...]fleet.State{fleet.StateWorking, fleet.StateExited}[random.IntN(2)]
-			l.roster.Members = append(l.roster.Members, fleet.Member{ID: fmt.Sprint("m", i), Tree: x.Path, File: x.File, Reservation: id(), State: state})
+			l.roster.Members = append(l.roster.Members, fleet.Member{ID: fmt.Sprint("m", i), Tree: x.Path, File: x.File, Reservation: id(), State: state, Also: also()})
 		}
 		for i := range random.IntN(3) {
 			f := fleet.ForeignAgent{Process: fleet.Process{Pid: i + 1}, Agent: "claude"}

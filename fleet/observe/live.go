@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/tree"
 )
 
 const (
@@ -151,6 +152,7 @@ type watcher struct {
 	others *sync.WaitGroup
 
 	configured []fleet.Tree
+	finder     *tree.Finder
 	found      chan finding  // a search of the roots, when it is through
 	searched   time.Time     // zero before the first
 	search     time.Duration // until the next
@@ -183,7 +185,7 @@ type finding struct {
 
 func newWatcher(l *Live, others *sync.WaitGroup) *watcher {
 	w := &watcher{
-		Live: l, others: others, found: make(chan finding), answers: make(chan look), begin: time.NewTimer(0), armed: true,
+		Live: l, others: others, finder: l.Sources.finder(), found: make(chan finding), answers: make(chan look), begin: time.NewTimer(0), armed: true,
 		side: newSide(l.Sources), locks: newLocks(l.Book.LockInfo, l.Book.LockPath()),
 	}
 	w.side.look(l.Now())
@@ -277,7 +279,7 @@ func (w *watcher) discover(ctx context.Context) {
 	w.others.Go(func() {
 		defer w.catch()
 		began := time.Now()
-		found := finding{trees: w.Sources.configured()}
+		found := finding{trees: w.Sources.configured(w.finder)}
 		found.took = time.Since(began)
 		select {
 		case w.found <- found:

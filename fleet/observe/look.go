@@ -9,8 +9,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"fleetdeck/fleet"
@@ -88,16 +90,42 @@ func (s Sources) read(ctx context.Context, prev *look) look {
 
 // Once looks once and gives the snapshot, with the facts of each tree read now.
 func (s Sources) Once(ctx context.Context) fleet.Snapshot {
+	snap := s.Outline(ctx)
+	fillNow(ctx, snap.Trees)
+	return snap
+}
+
+// Outline is Once without what git would have to be asked for, branch and dirt.
+func (s Sources) Outline(ctx context.Context) fleet.Snapshot {
 	l := s.read(ctx, nil)
 	side := newSide(s)
 	side.look(l.at)
 	snap := s.snapshot(l, s.known(l), l.at)
 	snap.Lock, snap.Queue, snap.Keeper, snap.History = s.Book.LockInfo(), side.queue, side.keeper, side.history
-	for i := range snap.Trees {
-		f := tree.FactsNow(ctx, snap.Trees[i].Tree)
-		snap.Trees[i].Branch, snap.Trees[i].Dirty, snap.Trees[i].Repo, snap.Trees[i].Missing = f.Branch, f.Dirty, f.Repo, f.Missing
-	}
 	return snap
+}
+
+// fillNow fills in the facts of rows, as they are now.
+func fillNow(ctx context.Context, rows []fleet.TreeRow) {
+	var all sync.WaitGroup
+	next := make(chan *fleet.TreeRow)
+	for range min(len(rows), runtime.NumCPU()+1) { // git waits for the disk now and then
+		all.Go(func() {
+			for row := range next {
+				setFacts(row, tree.FactsNow(ctx, row.Tree))
+			}
+		})
+	}
+	for i := range rows {
+		next <- &rows[i]
+	}
+	close(next)
+	all.Wait()
+}
+
+func setFacts(row *fleet.TreeRow, f tree.Facts) {
+	row.Branch, row.Dirty, row.Repo, row.Missing = f.Branch, f.Dirty, f.Repo, f.Missing
+	row.Upstream, row.Ahead, row.Behind = f.Upstream, f.Ahead, f.Behind
 }
 
 // snapshot makes what l says of trees at the moment now. The snapshot is as old as l all the same.
@@ -160,20 +188,20 @@ func (s Sources) Trees(entries []fleet.Entry, roster fleet.Roster) []fleet.Tree 
 
 // known gives every tree that is configured, found below a root, reserved or staffed, sorted by path.
 func (s Sources) known(l look) []fleet.Tree {
-	return withBusy(s.configured(), l)
+	return withBusy(s.configured(s.finder()), l)
 }
 
+func (s Sources) finder() *tree.Finder { return tree.NewFinder(s.Config.Ignore) }
+
 // configured gives the trees of the configuration, each once.
-func (s Sources) configured() []fleet.Tree {
+func (s Sources) configured(finder *tree.Finder) []fleet.Tree {
 	var paths []string
 	for _, p := range s.Config.Trees {
 		if top, ok := displayTop(p); ok {
 			paths = append(paths, top)
 		}
 	}
-	for _, root := range s.Config.Roots {
-		paths = append(paths, tree.Discover(root)...)
-	}
+	paths = append(paths, finder.Find(s.Config.Roots...)...)
 	slices.Sort(paths)
 	var trees []fleet.Tree
 	for _, p := range slices.Compact(paths) {
@@ -205,10 +233,16 @@ func withBusy(trees []fleet.Tree, l look) []fleet.Tree {
 	}
 	for _, la := range l.roster.Launches {
 		add(la.Tree, la.File)
+		for _, t := range la.Also {
+			add(t.Path, t.File)
+		}
 	}
 	for _, m := range l.roster.Members {
 		if m.Alive() {
 			add(m.Tree, m.File)
+			for _, t := range m.Also {
+				add(t.Path, t.File)
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b fleet.Tree) int { return strings.Compare(a.Path, b.Path) })

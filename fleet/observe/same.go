@@ -23,7 +23,7 @@ func Same(a, b fleet.Snapshot) bool {
 			x.RemainingS, y.RemainingS = 0, 0
 			return x == y
 		}) &&
-		slices.Equal(a.Launches, b.Launches) && reflect.DeepEqual(a.Members, b.Members)
+		reflect.DeepEqual(a.Launches, b.Launches) && reflect.DeepEqual(a.Members, b.Members)
 }
 
 func sameLock(a, b fleet.LockInfo) bool { return a.State == b.State && sameHolder(a.Holder, b.Holder) }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,10 @@ type Facts struct {
 	Branch string
 	// Dirty says that something differs from HEAD or is untracked.
 	Dirty bool
+	// Upstream is the branch that it is compared with, empty where it has none; Ahead and Behind count the commits that only one of
+	// both has.
+	Upstream      string
+	Ahead, Behind int
 	// Repo is the main working tree of its repository, or the repository itself where that is bare.
 	Repo string
 	// Missing says that the directory is gone.
@@ -37,7 +42,7 @@ type Observer struct {
 
 type observed struct {
 	facts   Facts
-	stamp   [2]time.Time // of HEAD and index
+	stamp   [3]time.Time // of HEAD, index and the last fetch
 	read    time.Time
 	reading bool
 }
@@ -56,7 +61,7 @@ func (o *Observer) Facts(ctx context.Context, path string, changed func()) Facts
 		return Facts{Missing: err != nil}
 	}
 	branch := readBranch(gitDir)
-	stamp := [2]time.Time{modTime(filepath.Join(gitDir, "HEAD")), modTime(filepath.Join(gitDir, "index"))}
+	stamp := [3]time.Time{modTime(filepath.Join(gitDir, "HEAD")), modTime(filepath.Join(gitDir, "index")), modTime(filepath.Join(gitDir, "FETCH_HEAD"))}
 
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,24 +94,26 @@ func FactsNow(ctx context.Context, path string) Facts {
 		_, err := os.Stat(path)
 		return Facts{Missing: err != nil}
 	}
-	dirty, _ := isDirty(ctx, path)
-	return Facts{Branch: readBranch(gitDir), Dirty: dirty, Repo: repositoryOf(path, gitDir)}
+	f, _ := status(ctx, path)
+	f.Branch, f.Repo = readBranch(gitDir), repositoryOf(path, gitDir)
+	return f
 }
 
-func (o *Observer) refresh(ctx context.Context, path string, k *observed, stamp [2]time.Time, changed func()) {
+func (o *Observer) refresh(ctx context.Context, path string, k *observed, stamp [3]time.Time, changed func()) {
 	select {
 	case o.slots <- struct{}{}:
 		defer func() { <-o.slots }()
 	case <-ctx.Done():
 		return
 	}
-	dirty, err := isDirty(ctx, path)
+	now, err := status(ctx, path)
 
 	o.mu.Lock()
-	differs := err == nil && dirty != k.facts.Dirty
+	was := k.facts
 	if err == nil {
-		k.facts.Dirty = dirty
+		k.facts.Dirty, k.facts.Upstream, k.facts.Ahead, k.facts.Behind = now.Dirty, now.Upstream, now.Ahead, now.Behind
 	}
+	differs := k.facts != was
 	k.stamp, k.read, k.reading = stamp, time.Now(), false
 	o.mu.Unlock()
 	if differs && changed != nil {
@@ -114,9 +121,25 @@ func (o *Observer) refresh(ctx context.Context, path string, k *observed, stamp 
 	}
 }
 
-func isDirty(ctx context.Context, path string) (bool, error) {
-	out, err := git(ctx, path, "-c", "core.fsmonitor=false", "status", "--porcelain=v2", "-z", "--ignore-submodules=dirty")
-	return len(out) > 0, err
+// status asks git for dirt, and how the branch stands to its upstream.
+func status(ctx context.Context, path string) (f Facts, err error) {
+	out, err := git(ctx, path, "-c", "core.fsmonitor=false", "status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty")
+	for record := range strings.SplitSeq(string(out), "\x00") {
+		if record == "" {
+			continue
+		}
+		header, ok := strings.CutPrefix(record, "# ")
+		if !ok {
+			f.Dirty = true
+			break // what follows is more of it
+		}
+		if name, ok := strings.CutPrefix(header, "branch.upstream "); ok {
+			f.Upstream = name
+		} else if counts, ok := strings.CutPrefix(header, "branch.ab "); ok {
+			fmt.Sscanf(counts, "+%d -%d", &f.Ahead, &f.Behind)
+		}
+	}
+	return f, err
 }
 
 // findGitDir finds the git directory of the working tree whose top is path, also where .git is a file.

@@ -98,6 +98,9 @@ func (p foreign) start(t *testing.T, f *File) *child {
 }
 
 func TestProgramsInOtherLanguagesExcludeAndAreExcluded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: it runs without -short")
+	}
 	for _, p := range foreigners {
 		t.Run(p.name, func(t *testing.T) {
 			f := newFile(t)

@@ -15,6 +15,9 @@ func awaitLine(c *child, line string) {
 }
 
 func TestWatcherThatWasStoppedSeesTheLastOf20000Replacements(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: it runs without -short")
+	}
 	f := newFile(t)
 	write(t, f, "first")
 	c := startChild(t, "agent", f.Path())

@@ -1,11 +1,13 @@
 package tui
 
 import (
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -136,6 +138,52 @@ index 83db48f..bf269f4 100644
  	}
 `
 
+// looks are the ways in which a frame can be coloured.
+var looks = []struct {
+	name   string
+	theme  string
+	dark   bool
+	colour bool
+}{
+	{"dark", "", true, true}, {"light", "", false, true}, {"nocolor", "", true, false}, {"colour-blind", "colour-blind", true, true},
+}
+
+// Every view and dialog has a frame in every look at every size. Their text stands in files that can be read; of their colours
+// the sums are kept, since what they are can be seen in the few that stand in full.
+func TestEveryFrameInEveryLookIsAsItWas(t *testing.T) {
+	local := time.Local
+	time.Local = time.UTC
+	t.Cleanup(func() { time.Local = local })
+	var sums strings.Builder
+	for _, d := range dialogs {
+		for _, size := range []struct{ w, h int }{{200, 60}, {120, 40}, {80, 24}, {40, 10}} {
+			m := still(example(instant(0)), size.w, size.h, Options{Home: home})
+			d.open(m)
+			var texts []string
+			for _, l := range looks {
+				m.opts.Theme = l.theme
+				m.restyle(l.dark, l.colour)
+				m.Update(nil)
+				frame := m.View().Content
+				fmt.Fprintf(&sums, "%s %dx%d %s %x\n", d.name, size.w, size.h, l.name, sha256.Sum256([]byte(frame)))
+				texts = append(texts, ansi.Strip(frame))
+				if hasColour := coloured.MatchString(frame); hasColour != l.colour && (l.colour && size.h > 10 || !l.colour) {
+					t.Errorf("%s at %dx%d, %s: coloured: %t", d.name, size.w, size.h, l.name, hasColour)
+				}
+			}
+			for i, text := range texts {
+				if text != texts[0] {
+					t.Errorf("%s at %dx%d says something else in %s: a colour alone must not tell", d.name, size.w, size.h, looks[i].name)
+				}
+			}
+		}
+	}
+	golden(t, "looks.sum", strings.TrimRight(sums.String(), "\n"))
+}
+
+// coloured finds a foreground or background colour.
+var coloured = regexp.MustCompile(`\x1b\[(?:[0-9]+;)*(?:3[0-7]|4[0-7]|9[0-7]|10[0-7])(?:;[0-9]+)*m`)
+
 // paged gives an open pager what it waits for.
 func paged(m *Model, msg pageMsg) {
 	if p, ok := m.dialog.(*pager); ok {
@@ -160,7 +208,7 @@ func TestGoldenFrames(t *testing.T) {
 			})
 		}
 	}
-	looks := []struct {
+	inFull := []struct {
 		name string
 		opts Options
 		dark bool
@@ -168,7 +216,7 @@ func TestGoldenFrames(t *testing.T) {
 		{"dark", Options{}, true}, {"light", Options{}, false}, {"nocolor", Options{NoColor: true}, true},
 		{"colour-blind", Options{Config: Config{Theme: "colour-blind"}}, true}, {"plain", Options{Config: Config{Theme: "plain"}}, true},
 	}
-	for _, l := range looks {
+	for _, l := range inFull {
 		for _, name := range []string{"none", "stop-many", "diff"} {
 			t.Run(l.name+"/"+name, func(t *testing.T) {
 				l.opts.Home = home

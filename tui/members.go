@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"fleetdeck/fleet"
 )
 
@@ -157,7 +159,7 @@ func (m *Model) screenLines(x *fleet.Member, w, h int) []string {
 	}
 	out := make([]string, 0, max(h, 0))
 	for _, l := range lines[top:min(top+max(h, 0), n)] {
-		out = append(out, screenLine(l, w))
+		out = append(out, m.screenLine(l, w))
 	}
 	return out
 }
@@ -173,4 +175,12 @@ func screenText(s fleet.Screen) (lines []string, n int) {
 		n--
 	}
 	return lines, n
+}
+
+// screenLine is a line of an agent's screen as exactly w cells: without its colours where the console has none.
+func (m *Model) screenLine(l string, w int) string {
+	if !m.colour {
+		l = ansi.Strip(l)
+	}
+	return screenLine(l, w)
 }

@@ -98,7 +98,7 @@ func (d *messageDialog) lines(m *Model, w, h int) []string {
 		lines, n := screenText(m.screen.screen)
 		show := min(max(h-len(out)-3, 0), n, 14)
 		for _, l := range lines[n-show : n] {
-			out = append(out, screenLine(l, w))
+			out = append(out, m.screenLine(l, w))
 		}
 		if show > 0 {
 			out = append(out, m.rule.of(strings.Repeat("┄", w)))

@@ -647,6 +647,7 @@ func TestOneReservationStartsOneAgent(t *testing.T) {
 
 // A stop that meets a launch at any moment ends it, whether it was a launch or a member by then.
 func TestStopEndsALaunchAtAnyMoment(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")

@@ -35,13 +35,14 @@ ready = "report"
 shell = ["sh", "-c", "echo shell in $FLEETDECK_TREE; read line"]
 `
 
-// asker reads a line for its first question, and one key for its second.
+// asker reads a line for its first question, and one key for its second, a numbered menu.
 const asker = `
 $FLEETDECK_EXE report working -m reading
 echo 'Which database?'
 $FLEETDECK_EXE report waiting -m 'Which database?'
 read a
 echo "got <$a>"
+printf '> 1. yes\n  2. no\n'
 $FLEETDECK_EXE report waiting -m 'Sure? 1 yes 2 no'
 stty -icanon
 b=$(dd bs=1 count=1 2>/dev/null)

@@ -54,6 +54,7 @@ profile = "worker"
 `
 
 func TestExplainForeseesWhatDispatchAnswers(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := newRig(t, strings.Replace(explainable, `lock_wait = "10s"`, `lock_wait = "200ms"`, 1))
 	r.must(nil, "up")

@@ -257,6 +257,7 @@ func (r *rig) awaitLockWaiters(n int) {
 }
 
 func TestForeignDispatcherGetsItsWorkerListed(t *testing.T) {
+	full(t)
 	t.Parallel()
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		tree := r.repo("naïve \"tree\" & co") // a path that needs quoting everywhere
@@ -276,6 +277,7 @@ func TestForeignDispatcherGetsItsWorkerListed(t *testing.T) {
 }
 
 func TestForeignDispatcherAndOursStaffATreeOnce(t *testing.T) {
+	full(t)
 	t.Parallel()
 	const rounds, ours = 4, 8
 	inEach(t, func(t *testing.T, r *rig, l language) {

@@ -483,6 +483,7 @@ func TestKeeperLeavesABusyFileAloneAndSaysSoOnce(t *testing.T) {
 }
 
 func TestStopOfAllMembersIsNotUndoneByTheKeeper(t *testing.T) {
+	full(t)
 	t.Parallel()
 	// While the stubborn one is waited for, the other tree is free for long.
 	stubborn := "[profiles.stubborn]\ncommand = [\"sh\", \"-c\", \"trap '' TERM; echo up; while :; do sleep 1; done\"]\nready = \"output\"\n"

@@ -77,6 +77,7 @@ func shortly(t *testing.T) {
 }
 
 func TestRoleSlotCharterRosterAndWhoamiAgree(t *testing.T) {
+	full(t)
 	t.Parallel()
 	shortly(t)
 	r := newRig(t, machineConfig)

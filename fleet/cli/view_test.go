@@ -76,6 +76,7 @@ ready = "report"
 `
 
 func TestThePlainViewTellsEachChangeInALineOfItsOwn(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := newRig(t, withAsker)
 	v := r.view("--plain")

@@ -71,6 +71,9 @@ func lookPath(t *testing.T, name string) string {
 // A holder keeps the newest 256 KB only. What is drawn from these and a repaint must be the screen that somebody sees
 // who has looked since the beginning.
 func TestAReplayedScreenEqualsTheTrueOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: it runs without -short")
+	}
 	const cut = 600 << 10 // so much is printed, more than twice the ring
 	text := filepath.Join(t.TempDir(), "text.go")
 	var lines strings.Builder

@@ -19,7 +19,7 @@ import (
 )
 
 // failures is how many launches of each kind fail. It is a multiple of leakLanes.
-var failures = flag.Int("failures", 40, "how many launches of each kind fail in the test that looks for leaks")
+var failures = flag.Int("failures", 24, "how many launches of each kind fail in the test that looks for leaks")
 
 const (
 	leakLanes  = 8 // launches under way at once; each has a tree of its own, and there is a slot for each

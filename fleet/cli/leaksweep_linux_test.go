@@ -25,7 +25,7 @@ import (
 )
 
 // killPoints is how many places of each path the daemon is killed at.
-var killPoints = flag.Int("killpoints", 15, "at how many of a path's steps the daemon is killed; 0 means at each")
+var killPoints = flag.Int("killpoints", 10, "at how many of a path's steps the daemon is killed; 0 means at each")
 
 const leakSweepConfig = `
 grace = "90s"

@@ -68,7 +68,7 @@ type Report struct {
 	Message string
 	// Session is the agent's own name of its session.
 	Session string
-	// Opens says that it may be of another session than before: elsewhere that would be a subagent's, or a stray one.
+	// Opens says that it may be of another session than before: elsewhere that would be a nested agent's, or a stray one.
 	Opens bool
 	// Turn says that a turn begins or ends with this.
 	Turn string

@@ -22,7 +22,7 @@ type hookPayload struct {
 	Source    string          `json:"source"`
 }
 
-// readHook reads such a payload. What happens in a subagent is not the session's own state, unless a person must answer.
+// readHook reads such a payload. What happens in a nested agent is not the session's own state, unless a person must answer.
 func readHook(payload []byte) (Report, bool) {
 	var p hookPayload
 	if json.Unmarshal(payload, &p) != nil || p.Event == "" {
@@ -33,7 +33,7 @@ func readHook(payload []byte) (Report, bool) {
 		if p.Event != "PermissionRequest" {
 			return Report{}, false
 		}
-		r.Topic = "" // its end would be a subagent's event
+		r.Topic = "" // its end would be a nested agent's event
 	}
 	switch p.Event {
 	case "SessionStart":

@@ -95,8 +95,8 @@ func TestPayloadsAreReadAsDocumented(t *testing.T) {
 		name, agent, payload string
 		want                 said
 	}{
-		{"a subagent's tool is not the session's state", "claude", `{"hook_event_name":"PreToolUse","session_id":"s","agent_id":"a"}`, nil},
-		{"a subagent's question is a person's to answer", "claude",
+		{"a nested agent's tool is not the session's state", "claude", `{"hook_event_name":"PreToolUse","session_id":"s","agent_id":"a"}`, nil},
+		{"a nested agent's question is a person's to answer", "claude",
 			`{"hook_event_name":"PermissionRequest","session_id":"s","agent_id":"a","tool_name":"Edit","tool_use_id":"t","tool_input":{"file_path":"/x"}}`,
 			&agent.Report{State: fleet.StateWaiting, Session: "s", Message: "allow Edit: /x?"}},
 		{"idle for a minute", "claude", `{"hook_event_name":"Notification","session_id":"s","notification_type":"idle_prompt"}`,

@@ -50,7 +50,7 @@ func injectOpenCode(l Launch) Injection {
 	return in
 }
 
-// readOpenCode reads an event. One of a session that another one began is a subagent's.
+// readOpenCode reads an event. One of a session that another one began belongs to a task that the agent gave to another.
 func readOpenCode(payload []byte) (Report, bool) {
 	var e struct {
 		Type       string `json:"type"`

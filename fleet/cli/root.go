@@ -76,6 +76,7 @@ func Main(args []string, build Build) int {
 
 func newRootCommand(g *globals) *cobra.Command {
 	var console consoleOptions
+	var version bool
 	root := &cobra.Command{
 		Use:   "fleetdeck",
 		Short: "an operator console for a fleet of coding agents",
@@ -91,7 +92,12 @@ pipes; with --json a JSON document a line. It needs no terminal. --record keeps 
 		Args:          noArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return runConsole(cmd.Context(), g, console) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return g.printVersion()
+			}
+			return runConsole(cmd.Context(), g, console)
+		},
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.state, "state", "", "state `directory` (else $FLEETDECK_STATE, else $XDG_STATE_HOME/fleetdeck)")
@@ -100,6 +106,7 @@ pipes; with --json a JSON document a line. It needs no terminal. --record keeps 
 	flags.BoolVarP(&g.quiet, "quiet", "q", false, "print errors only")
 	flags.BoolVar(&g.noColor, "no-color", false, "print without colour (also $NO_COLOR)")
 	own := root.Flags()
+	own.BoolVar(&version, "version", false, "print which build this is")
 	own.BoolVar(&console.readOnly, "read-only", false, "only look: nothing can be changed, and no daemon is started")
 	own.BoolVar(&console.plain, "plain", false, "show the fleet line by line, without a terminal")
 	own.StringVar(&console.record, "record", "", "keep what is shown in a new `file`")

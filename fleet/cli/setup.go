@@ -99,17 +99,19 @@ func newInitCommand(g *globals) *cobra.Command {
 func newVersionCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "which build this is", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if g.json {
-				return g.printJSON(map[string]string{
-					"version": g.build.String(), "commit": g.build.Commit, "date": g.build.Date,
-					"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
-				})
-			}
-			fmt.Fprintf(g.out, "fleetdeck %s %s/%s %s\n", g.build, runtime.GOOS, runtime.GOARCH, runtime.Version())
-			return nil
-		},
+		RunE: func(*cobra.Command, []string) error { return g.printVersion() },
 	}
+}
+
+func (g *globals) printVersion() error {
+	if g.json {
+		return g.printJSON(map[string]string{
+			"version": g.build.String(), "commit": g.build.Commit, "date": g.build.Date,
+			"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+		})
+	}
+	fmt.Fprintf(g.out, "fleetdeck %s %s/%s %s\n", g.build, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	return nil
 }
 
 func newRepairCommand(g *globals) *cobra.Command {

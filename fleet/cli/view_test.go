@@ -169,6 +169,19 @@ func TestTheFlagsOfTheConsoleThatExcludeEachOther(t *testing.T) {
 	}
 }
 
+func TestTheVersionIsToldByFlagAndByCommandWithoutADaemon(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agents)
+	byCommand, _, _ := r.fleetdeck("version")
+	byFlag, stderr, code := r.fleetdeck("--version")
+	if code != 0 || byFlag != byCommand || !strings.HasPrefix(byFlag, "fleetdeck ") {
+		t.Errorf("--version: %d, %q, %s; version: %q", code, byFlag, stderr, byCommand)
+	}
+	if _, err := os.Stat(filepath.Join(r.state, "fleetd.sock")); err == nil {
+		t.Error("a daemon was started for it")
+	}
+}
+
 func TestAReadOnlyConsoleStartsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agents)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,6 +32,21 @@ var roles = map[string]func(){
 	"abandon": func() {
 		spawn("stubborn", &syscall.SysProcAttr{Setsid: true})
 		os.Exit(0)
+	},
+	// replaces its program over and over, as the gate does once with the agent's, and stays after that.
+	"replaced": func() {
+		left, err := strconv.Atoi(os.Getenv("PROCESS_TEST_LEFT"))
+		switch {
+		case err != nil:
+			left = 300
+			up()
+		case left == 0:
+			fmt.Println("replaced")
+			return
+		}
+		os.Setenv("PROCESS_TEST_LEFT", strconv.Itoa(left-1))
+		runtime.Gosched() // by now there are several threads
+		fmt.Println(syscall.Exec(os.Args[0], os.Args, os.Environ()))
 	},
 	// keeps a stubborn child in a session of its own.
 	"family": func() {
@@ -131,6 +147,43 @@ func eventually(t *testing.T, what string, cond func() bool) {
 			t.Fatalf("gave up waiting: %s", what)
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestAProcessWhoseProgramIsReplacedIsNeverTakenForDead(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleEnv+"=replaced")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	p := identify(t, cmd.Process.Pid)
+	done := make(chan string, 1)
+	go func() {
+		var last string
+		for lines := bufio.NewScanner(out); last != "replaced" && lines.Scan(); {
+			last = lines.Text()
+		}
+		done <- last
+	}()
+	looks, dead := 0, 0
+	for {
+		select {
+		case last := <-done:
+			if last != "replaced" || dead > 0 {
+				t.Errorf("of %d looks %d found a dead process; it printed %q at last", looks, dead, last)
+			}
+			return
+		default:
+		}
+		if looks++; !process.Alive(p) {
+			dead++
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ func TestStatIsReadPastAHostileName(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e, err := parseStat(42, []byte(tt.stat))
+			e, _, err := parseStat(42, []byte(tt.stat))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -24,7 +24,7 @@ func TestStatIsReadPastAHostileName(t *testing.T) {
 			}
 		})
 	}
-	if _, err := parseStat(42, []byte("42 (sh) S 1 2")); err == nil {
+	if _, _, err := parseStat(42, []byte("42 (sh) S 1 2")); err == nil {
 		t.Error("a short line was accepted")
 	}
 }

@@ -132,6 +132,9 @@ func (f *fakeFleet) Dispatch(ctx context.Context, o fleet.Order) fleet.Outcome {
 	if o.Branch != "" {
 		branch = fmt.Sprintf(" branch %q", o.Branch)
 	}
+	if len(o.Also) > 0 {
+		branch += fmt.Sprintf(" also %v", o.Also)
+	}
 	if o.BesideForeign {
 		branch += " beside"
 	}

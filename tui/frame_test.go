@@ -54,6 +54,10 @@ var dialogs = []struct {
 	{"release", func(m *Model) { typed(m, "4", "R") }},
 	{"spawn", func(m *Model) { typed(m, "j", "j", "s", "F", "i", "x", "alt+enter", "i", "t") }},
 	{"spawn-tree", func(m *Model) { typed(m, "s", "o") }},
+	{"spawn-also", func(m *Model) {
+		typed(m, "j", "j", "s", "tab", "tab", "m", "o", "b", "enter", "o")
+	}},
+	{"spawn-beside", func(m *Model) { typed(m, "j", "j", "j", "j", "s") }},
 	{"spawn-role", func(m *Model) { typed(m, "j", "j", "s", "shift+tab", "shift+tab", "right") }},
 	{"prune", func(m *Model) {
 		typed(m, "P")

@@ -73,7 +73,7 @@ func manual() string {
 		name string
 		dialog
 	}{
-		{"a question", &confirm{yes: yesKey("do it")}}, {"spawn, the tree", &spawnDialog{field: fieldTree}}, {"spawn, role and profile", &spawnDialog{field: fieldRole}},
+		{"a question", &confirm{yes: yesKey("do it")}}, {"spawn, the tree", &spawnDialog{field: fieldTree}}, {"spawn, the further trees", &spawnDialog{field: fieldAlso}}, {"spawn, role and profile", &spawnDialog{field: fieldRole}},
 		{"spawn, the worktree", &spawnDialog{field: fieldBranch}}, {"spawn, the task", &spawnDialog{field: fieldTask}}, {"message", &messageDialog{}},
 		{"answer", &messageDialog{answer: true}}, {"answer, to a numbered menu", &messageDialog{answer: true, menus: true}}, {"refused", &heldDialog{}}, {"palette", &palette{}}, {"diff, explain", &pager{}}, {"help", &helpDialog{}},
 	} {

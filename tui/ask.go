@@ -23,7 +23,7 @@ func (m *Model) inList(tree string) string {
 // describe is a member for a question about it.
 func (m *Model) describe(x *fleet.Member) []string {
 	return []string{
-		x.Role + " on " + x.Profile + " in " + m.short(x.Tree),
+		x.Role + " on " + x.Profile + " in " + m.holds(x),
 		"member " + x.ID + " · " + string(x.State) + " · up " + m.up(x),
 	}
 }

@@ -111,6 +111,18 @@ var dialogs = []struct {
 		m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
 		typed(m, "2")
 	}},
+	{"several", func(m *Model) { // an agent over three trees, from the second of them
+		s := example(instant(0))
+		s.Members[0].Also = []fleet.Tree{{Path: home + "/src/docs"}, {Path: home + "/src/mobile"}}
+		for i := range s.Trees {
+			s.Trees[i].Upstream, s.Trees[i].Ahead, s.Trees[i].Behind = "origin/"+s.Trees[i].Branch, i, i%3
+		}
+		for _, i := range []int{2, 5} {
+			s.Trees[i].Occupancy, s.Trees[i].Member = fleet.Taken, s.Members[0].ID
+		}
+		m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+		typed(m, "j", "j")
+	}},
 	{"members", func(m *Model) { typed(m, "2") }},
 	{"slots", func(m *Model) { typed(m, "3") }},
 	{"slot-reserved", func(m *Model) { typed(m, "3", "G") }},

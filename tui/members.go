@@ -114,7 +114,7 @@ func (m *Model) memberDetail(x *fleet.Member, tree string, w, h int) []string {
 		who += m.faint.of(" · " + up)
 	}
 	out := []string{" " + spread(who, m.faint.of(strings.TrimLeft(tail(x.ID, 8), " "))+" ", w-1)}
-	if t := m.treeRowOf(tree); t != nil && t.Branch != "" && h > 7 {
+	if t := m.treeRowOf(tree); t != nil && t.Branch != "" && h > 5 {
 		out = append(out, " "+m.faint.of("on ")+cut(work(t, w-5), w-5))
 	}
 	if len(x.Also) > 0 && h > 5 {

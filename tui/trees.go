@@ -106,7 +106,11 @@ func (m *Model) treeNow(t *fleet.TreeRow) look {
 	case t.Missing:
 		return look{word: "gone", paint: m.danger}
 	case x != nil:
-		return m.member(x.State)
+		l := m.member(x.State)
+		if x.Tree != t.Tree { // its state stands where it was started
+			l.word = "with " + filepath.Base(x.Tree)
+		}
+		return l
 	case t.Occupancy == fleet.Reserved:
 		m.counting = true
 		return look{word: countdown(t.Deadline.Remaining(m.now)) + " left", paint: m.reserved}

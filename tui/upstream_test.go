@@ -65,7 +65,7 @@ func TestMemberOfSeveralTreesIsShownInEachOfThem(t *testing.T) {
 		l.wants(holds)
 		l.press("j", "j")
 		l.pass(time.Second)
-		l.wants(holds, "─ docs")
+		l.wants(holds, "─ docs", "with api")
 		l.press("2")
 		l.wants(holds, "~/src/api +2")
 		l.press("/")

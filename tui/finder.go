@@ -2,6 +2,8 @@ package tui
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"charm.land/bubbles/v2/key"
@@ -48,9 +50,18 @@ func (d *finder) search(m *Model, chosen string) {
 			d.at = -1
 		}
 	} else {
-		for _, f := range fuzzy.FindFrom(typed, candidates{m, all}) {
+		for _, f := range fuzzy.FindFrom(typed, candidates{m, all, strings.Contains(typed, "/")}) {
 			d.found = append(d.found, all[f.Index])
 		}
+		// A few letters in a row of a name mean it, however well they are scattered over another path.
+		typed = strings.ToLower(typed)
+		named := func(t *fleet.TreeRow) int {
+			if strings.Contains(strings.ToLower(filepath.Base(t.Tree)), typed) {
+				return 0
+			}
+			return 1
+		}
+		slices.SortStableFunc(d.found, func(a, b *fleet.TreeRow) int { return named(a) - named(b) })
 	}
 	for i, t := range d.found {
 		if t.Tree == chosen {
@@ -59,16 +70,21 @@ func (d *finder) search(m *Model, chosen string) {
 	}
 }
 
-// candidates is trees as what is typed is compared with.
+// candidates is trees as what is typed is compared with: without the directory that all lie in, unless a path is typed.
 type candidates struct {
-	m   *Model
-	all []*fleet.TreeRow
+	m     *Model
+	all   []*fleet.TreeRow
+	paths bool
 }
 
 func (c candidates) Len() int { return len(c.all) }
 
 func (c candidates) String(i int) string {
-	return c.m.short(c.all[i].Tree) + " " + c.all[i].Branch
+	t := c.all[i]
+	if c.paths {
+		return c.m.short(t.Tree) + " " + t.Branch
+	}
+	return c.m.inList(t.Tree) + " " + t.Branch
 }
 
 // pick is what is under the cursor, or else what is typed as a path.

@@ -145,9 +145,9 @@ func (m *Model) memberDetail(x *fleet.Member, tree string, w, h int) []string {
 
 // holds is the trees of a member that holds several, the one first that it was started in.
 func (m *Model) holds(x *fleet.Member) string {
-	all := []string{m.short(x.Tree)}
+	all := []string{m.inList(x.Tree)}
 	for _, t := range x.Also {
-		all = append(all, m.short(t.Path))
+		all = append(all, m.inList(t.Path))
 	}
 	return strings.Join(all, ", ")
 }

@@ -36,7 +36,7 @@ func upstream(t *fleet.TreeRow) string {
 
 // work is a tree's branch and what is in it that nobody else has: in words where w cells take them, else in the signs of the list.
 func work(t *fleet.TreeRow, w int) string {
-	words, signs := "", ""
+	words, signs := " · clean", ""
 	if t.Dirty {
 		words, signs = " · not all is committed", " *"
 	}

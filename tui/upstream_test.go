@@ -29,7 +29,7 @@ func TestTreeSaysHowFarItIsFromItsUpstream(t *testing.T) {
 			if got := apart(row); got != tt.short {
 				t.Errorf("apart = %q, want %q", got, tt.short)
 			}
-			if got := work(row, 80); tt.upstream != "" && got != "fix · "+tt.words {
+			if got := work(row, 80); tt.upstream != "" && got != "fix · clean · "+tt.words {
 				t.Errorf("work = %q, want %q in it", got, tt.words)
 			}
 		})

@@ -96,7 +96,10 @@ func runDiff(ctx context.Context, g *globals, path string, o diffOptions) error 
 // sinceBase finds where the branch of a tree began. That it cannot be found, or that base is none, is a wrong call.
 func sinceBase(ctx context.Context, path, base string) (tree.Since, error) {
 	since, err := tree.SinceBase(ctx, path, base)
-	if errors.Is(err, tree.ErrNoBase) || err != nil && base != "" && ctx.Err() == nil {
+	if errors.Is(err, tree.ErrNoBase) {
+		return since, usagef("%w; name a commit or a branch with --base", err)
+	}
+	if err != nil && base != "" && ctx.Err() == nil {
 		return since, &usageError{err}
 	}
 	return since, err

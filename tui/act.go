@@ -203,17 +203,28 @@ type assumption struct {
 	at      fleet.Instant // when it was settled
 }
 
+// assume shows the dispatch that was just started on the rows of its trees. One into a new worktree has no row yet.
+func (m *Model) assume(o fleet.Order) {
+	trees := o.Also
+	if o.Branch == "" {
+		trees = append([]string{o.Tree}, trees...)
+	}
+	for _, t := range trees {
+		m.assumed[t] = &assumption{act: m.acts[len(m.acts)-1].id, role: o.Role, profile: o.Profile}
+	}
+}
+
 // settle takes note of the end of a dispatch.
 func (m *Model) settle(a *act, e end) {
-	as := m.assumed[a.tree]
-	if as == nil || as.act != a.id {
-		return
+	for tree, as := range m.assumed {
+		switch {
+		case as.act != a.id:
+		case e.refused:
+			delete(m.assumed, tree)
+		default:
+			as.settled, as.at = true, m.now
+		}
 	}
-	if e.refused {
-		delete(m.assumed, a.tree)
-		return
-	}
-	as.settled, as.at = true, m.now
 }
 
 // confirm forgets the assumptions that the present snapshot has overtaken.

@@ -23,7 +23,7 @@ func (m *Model) inList(tree string) string {
 // describe is a member for a question about it.
 func (m *Model) describe(x *fleet.Member) []string {
 	return []string{
-		x.Role + " on " + x.Profile + " in " + m.short(x.Tree),
+		x.Role + " on " + x.Profile + " in " + m.holds(x),
 		"member " + x.ID + " · " + string(x.State) + " · up " + m.up(x),
 	}
 }
@@ -120,7 +120,8 @@ func (m *Model) askRestart() tea.Cmd {
 		return m.start(what, targets[0].Tree, func(ctx context.Context) end {
 			if len(targets) == 1 {
 				x := targets[0]
-				return outcome(f.Restart(ctx, x.ID), fleet.Order{Tree: x.Tree, Role: x.Role, Profile: x.Profile}, m.short(x.Tree))
+				o := fleet.Order{Tree: x.Tree, Role: x.Role, Profile: x.Profile, Task: x.Task, Also: paths(x.Also)}
+				return outcome(f.Restart(ctx, x.ID), o, m.whereTo(o))
 			}
 			return overAll(ctx, targets, "restarted "+plural(len(targets), "member", "members"), what, whereMember,
 				func(ctx context.Context, x fleet.Member) error { return notAccepted(f.Restart(ctx, x.ID)) })
@@ -128,6 +129,15 @@ func (m *Model) askRestart() tea.Cmd {
 	}
 	m.dialog = q
 	return nil
+}
+
+// paths is the paths of trees.
+func paths(trees []fleet.Tree) []string {
+	var out []string
+	for _, t := range trees {
+		out = append(out, t.Path)
+	}
+	return out
 }
 
 // notAccepted is an outcome as an error, nil where it was accepted.

@@ -27,7 +27,7 @@ func (m *Model) detailOf() (title string, body func(w, h int) []string) {
 	switch m.view {
 	case viewMembers:
 		if x, ok := m.members.current(); ok {
-			return m.memberTitle(x), func(w, h int) []string { return m.memberDetail(x, w, h) }
+			return m.memberTitle(x, x.Tree), func(w, h int) []string { return m.memberDetail(x, x.Tree, w, h) }
 		}
 	case viewSlots:
 		if s, ok := m.slots.current(); ok {
@@ -52,7 +52,7 @@ func (m *Model) detailOf() (title string, body func(w, h int) []string) {
 	default:
 		if t, ok := m.trees.current(); ok {
 			if x := m.ix.member[t.Member]; x != nil {
-				return m.memberTitle(x), func(w, h int) []string { return m.memberDetail(x, w, h) }
+				return m.memberTitle(x, t.Tree), func(w, h int) []string { return m.memberDetail(x, t.Tree, w, h) }
 			}
 			return clean(filepath.Base(t.Tree)), text(func(w int) []string { return m.treeDetail(t, w) })
 		}
@@ -87,6 +87,9 @@ func (m *Model) treeDetail(t *fleet.TreeRow, w int) []string {
 			dirt = "with changes that are not committed · " + m.keys.Diff.Help().Key + " shows them"
 		}
 		out = append(out, " "+m.faint.of("on ")+cut(t.Branch, max(w/2, 10))+m.faint.of(cut(" · "+dirt, w-6-min(width(clean(t.Branch)), max(w/2, 10)))))
+		if t.Upstream != "" {
+			out = append(out, " "+m.faint.of(cut(upstream(t), w-2)))
+		}
 	}
 	entry := m.ix.entry[t.Tree]
 	para := func(p paint, text string) {
@@ -158,7 +161,7 @@ func (m *Model) lastMembers(tree string, w int) []string {
 	var out []string
 	for i := len(m.ix.members) - 1; i >= 0 && len(out) < 5; i-- {
 		x := m.ix.members[i]
-		if x.Tree != tree || x.Alive() {
+		if x.Alive() || !x.Holds(fleet.Tree{Path: tree}) {
 			continue
 		}
 		if out == nil {
@@ -216,6 +219,9 @@ func (m *Model) hold(t *fleet.TreeRow, e *fleet.ReservationRow, w int) []string 
 		out = append(out, m.fact("launch", s, w), m.fact("for", l.Role+" on "+l.Profile, w))
 		if l.Slot != "" {
 			out = append(out, m.fact("slot", l.Slot, w))
+		}
+		if len(l.Also) > 0 {
+			out = append(out, m.fact("holds", m.holds(&fleet.Member{Tree: l.Tree, Also: l.Also}), w))
 		}
 	} else {
 		out = append(out, m.fact("launch", "the daemon has none yet", w))

@@ -41,8 +41,9 @@ type fakeFleet struct {
 	outcome fleet.Outcome
 	settled func(fleet.Outcome) fleet.Outcome
 
-	page    string // of a pager
-	pageErr error
+	page      string // of a pager
+	witnesses string // of one on a member
+	pageErr   error
 }
 
 func newFake(s fleet.Snapshot) *fakeFleet {
@@ -132,6 +133,9 @@ func (f *fakeFleet) Dispatch(ctx context.Context, o fleet.Order) fleet.Outcome {
 	if o.Branch != "" {
 		branch = fmt.Sprintf(" branch %q", o.Branch)
 	}
+	if len(o.Also) > 0 {
+		branch += fmt.Sprintf(" also %v", o.Also)
+	}
 	if o.BesideForeign {
 		branch += " beside"
 	}
@@ -192,7 +196,19 @@ func (f *fakeFleet) Explain(_ context.Context, tree string) (string, error) {
 	return f.page, f.pageErr
 }
 
-func (f *fakeFleet) Diff(_ context.Context, tree string) (string, error) { return f.page, f.pageErr }
+func (f *fakeFleet) Witnesses(_ context.Context, member string) (string, error) {
+	f.called("witnesses %s", member)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.witnesses, f.pageErr
+}
+
+func (f *fakeFleet) Diff(_ context.Context, tree string, since bool) (string, error) {
+	if since {
+		return "commit 1a2b3c4 Resume the import\n" + f.page, f.pageErr
+	}
+	return f.page, f.pageErr
+}
 
 func (f *fakeFleet) CommandLine(args ...string) string {
 	return "fleetdeck " + strings.Join(args, " ")

@@ -47,8 +47,10 @@ type Fleet interface {
 
 	// Explain says why a tree can or cannot be dispatched into now, as text of several lines.
 	Explain(ctx context.Context, tree string) (string, error)
-	// Diff is what a tree holds that is not committed.
-	Diff(ctx context.Context, tree string) (string, error)
+	// Witnesses says who says what of a member, and when, as text of several lines.
+	Witnesses(ctx context.Context, member string) (string, error)
+	// Diff is what a tree holds that is not committed; since asks for all since its branch left its upstream, its commits first.
+	Diff(ctx context.Context, tree string, since bool) (string, error)
 	// CommandLine is the command that does the same in a shell.
 	CommandLine(args ...string) string
 

@@ -54,6 +54,10 @@ var dialogs = []struct {
 	{"release", func(m *Model) { typed(m, "4", "R") }},
 	{"spawn", func(m *Model) { typed(m, "j", "j", "s", "F", "i", "x", "alt+enter", "i", "t") }},
 	{"spawn-tree", func(m *Model) { typed(m, "s", "o") }},
+	{"spawn-also", func(m *Model) {
+		typed(m, "j", "j", "s", "tab", "tab", "m", "o", "b", "enter", "o")
+	}},
+	{"spawn-beside", func(m *Model) { typed(m, "j", "j", "j", "j", "s") }},
 	{"spawn-role", func(m *Model) { typed(m, "j", "j", "s", "shift+tab", "shift+tab", "right") }},
 	{"prune", func(m *Model) {
 		typed(m, "P")
@@ -106,6 +110,18 @@ var dialogs = []struct {
 		s.Members[0].CharterOutdated, s.Keeper.Broken = true, 1
 		m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
 		typed(m, "2")
+	}},
+	{"several", func(m *Model) { // an agent over three trees, from the second of them
+		s := example(instant(0))
+		s.Members[0].Also = []fleet.Tree{{Path: home + "/src/docs"}, {Path: home + "/src/mobile"}}
+		for i := range s.Trees {
+			s.Trees[i].Upstream, s.Trees[i].Ahead, s.Trees[i].Behind = "origin/"+s.Trees[i].Branch, i, i%3
+		}
+		for _, i := range []int{2, 5} {
+			s.Trees[i].Occupancy, s.Trees[i].Member = fleet.Taken, s.Members[0].ID
+		}
+		m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+		typed(m, "j", "j")
 	}},
 	{"members", func(m *Model) { typed(m, "2") }},
 	{"slots", func(m *Model) { typed(m, "3") }},

@@ -136,6 +136,8 @@ var (
 	keySend      = bind("enter", "send", "enter")
 	keyDispatch  = bind("enter", "dispatch", "enter")
 	keyPick      = bind("enter", "choose", "enter")
+	keyAdd       = bind("enter", "add it", "enter")
+	keyTakeOut   = bind("backspace", "take the last out", "backspace")
 	keyRun       = bind("enter", "do it", "enter")
 	keyNewline   = bind("alt+enter", "new line", "alt+enter", "shift+enter", "ctrl+j")
 	keyNextField = bind("tab", "next field", "tab")

@@ -50,11 +50,15 @@ type shape struct {
 	view            view
 	alerts, notices int   // lines that there are to say
 	strip           bool  // there are slots to show in a line of their own
+	entries         bool  // there are reservations to show
 	place           place // of the detail pane
 	zoomed          bool  // the pane that has the focus has all of the room
 	pane            pane
 	share           int // how much of the room the detail pane was given, in percent; 0 is the usual
 }
+
+// reserves reports whether the reservations are worth rows that the list of trees could have. While they have the focus they stay.
+func (s shape) reserves() bool { return s.entries || s.pane == paneReservations }
 
 // arrange gives the places of the parts. It is a pure function; no two places overlap, and none reaches over the edge.
 func arrange(s shape) frame {
@@ -99,7 +103,7 @@ const between = 3
 // only leaves the detail out.
 func (f *frame) only(body rect, s shape) {
 	f.list = body
-	if s.view != viewTrees || body.h < 19 {
+	if s.view != viewTrees || body.h < 19 || !s.reserves() {
 		return
 	}
 	bottom := min(max(body.h/5, 4), 8)
@@ -146,7 +150,7 @@ func (f *frame) stack(body rect, s shape) {
 		if body.h >= 34 {
 			f.events = take(min(body.h/6, 8))
 		}
-		if body.h >= 19 {
+		if body.h >= 19 && s.reserves() {
 			f.reservations = take(min(max(body.h/6, 4), 8))
 		}
 	}

@@ -80,7 +80,7 @@ func TestLayout(t *testing.T) {
 			NNNNNNNNNNNNNNNNNNNNNNNNNNNNNN
 			FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
 		`},
-		{"home, stacked", shape{w: 80, h: 24, view: viewTrees, alerts: 0, notices: 0}, `
+		{"home, stacked", shape{w: 80, h: 24, view: viewTrees, entries: true}, `
 			HHHHHHHHHHHHHHHHHHHH
 			HHHHHHHHHHHHHHHHHHHH
 			LLLLLLLLLLLLLLLLLLLL
@@ -104,6 +104,32 @@ func TestLayout(t *testing.T) {
 			RRRRRRRRRRRRRRRRRRRR
 			RRRRRRRRRRRRRRRRRRRR
 			RRRRRRRRRRRRRRRRRRRR
+			FFFFFFFFFFFFFFFFFFFF
+		`},
+		{"home, stacked, nothing reserved", shape{w: 80, h: 24, view: viewTrees}, `
+			HHHHHHHHHHHHHHHHHHHH
+			HHHHHHHHHHHHHHHHHHHH
+			LLLLLLLLLLLLLLLLLLLL
+			LLLLLLLLLLLLLLLLLLLL
+			LLLLLLLLLLLLLLLLLLLL
+			LLLLLLLLLLLLLLLLLLLL
+			LLLLLLLLLLLLLLLLLLLL
+			LLLLLLLLLLLLLLLLLLLL
+			LLLLLLLLLLLLLLLLLLLL
+			LLLLLLLLLLLLLLLLLLLL
+			LLLLLLLLLLLLLLLLLLLL
+			LLLLLLLLLLLLLLLLLLLL
+			LLLLLLLLLLLLLLLLLLLL
+			DDDDDDDDDDDDDDDDDDDD
+			DDDDDDDDDDDDDDDDDDDD
+			DDDDDDDDDDDDDDDDDDDD
+			DDDDDDDDDDDDDDDDDDDD
+			DDDDDDDDDDDDDDDDDDDD
+			DDDDDDDDDDDDDDDDDDDD
+			DDDDDDDDDDDDDDDDDDDD
+			DDDDDDDDDDDDDDDDDDDD
+			DDDDDDDDDDDDDDDDDDDD
+			DDDDDDDDDDDDDDDDDDDD
 			FFFFFFFFFFFFFFFFFFFF
 		`},
 		{"home, smallest, with everything to say", shape{w: 40, h: 10, view: viewTrees, alerts: 9, notices: 9}, `
@@ -168,7 +194,7 @@ func TestLayoutPlacesNeitherOverlapNorReachOverTheEdge(t *testing.T) {
 			for v := viewTrees; v <= lastView; v++ {
 				for p := placeAuto; p <= placeClosed; p++ {
 					for i, n := range []int{0, 1, 3, 20} {
-						s := shape{w: w, h: h, view: v, alerts: n, notices: n, place: p, strip: i%2 == 0, share: []int{0, 10, 50, 90}[i]}
+						s := shape{w: w, h: h, view: v, alerts: n, notices: n, place: p, strip: i%2 == 0, entries: i > 1, share: []int{0, 10, 50, 90}[i]}
 						s.zoomed, s.pane = n == 3, pane(i)
 						check(t, arrange(s), s)
 					}

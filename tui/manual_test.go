@@ -13,8 +13,8 @@ import (
 
 // viewsInWords is what each view is for, in their order.
 var viewsInWords = [...]string{
-	viewTrees:        "Home. Every known tree: its branch (`*` where something is not committed), who has it, and for how long still. Beside it the live screen of the selected tree's member, or what holds the tree, or who was there last; below it the reservations and the events.",
-	viewMembers:      "Every agent, the living first, with its screen in its own colours. `!` before a role marks a charter that is not that of the role, `≠` one that was changed since.",
+	viewTrees:        "Home. Every known tree: its branch (`*` where something is not committed), how many commits that is ahead of its upstream (`↑`) and behind it (`↓`) as git knew at the last fetch, who has it, and for how long still. Beside it the live screen of the selected tree's member, or what holds the tree, or who was there last; below it the reservations and the events.",
+	viewMembers:      "Every agent, the living first, with its screen in its own colours. `!` before a role marks a charter that is not that of the role, `≠` one that was changed since; `+2` after a tree says that the agent holds two more, which say `with` and the name of that tree.",
 	viewSlots:        "The places of limited roles: free, reserved with a countdown, or bound to a member.",
 	viewReservations: "The reservation file, with what occupancy makes of each entry, who wrote it, and what will end it.",
 	viewQueue:        "Tasks that wait until their tree is free, and those that the keeper gave up.",
@@ -73,9 +73,9 @@ func manual() string {
 		name string
 		dialog
 	}{
-		{"a question", &confirm{yes: yesKey("do it")}}, {"spawn, the tree", &spawnDialog{field: fieldTree}}, {"spawn, role and profile", &spawnDialog{field: fieldRole}},
+		{"a question", &confirm{yes: yesKey("do it")}}, {"spawn, the tree", &spawnDialog{field: fieldTree}}, {"spawn, the further trees", &spawnDialog{field: fieldAlso}}, {"spawn, role and profile", &spawnDialog{field: fieldRole}},
 		{"spawn, the worktree", &spawnDialog{field: fieldBranch}}, {"spawn, the task", &spawnDialog{field: fieldTask}}, {"message", &messageDialog{}},
-		{"answer", &messageDialog{answer: true}}, {"answer, to a numbered menu", &messageDialog{answer: true, menus: true}}, {"refused", &heldDialog{}}, {"palette", &palette{}}, {"diff, explain", &pager{}}, {"help", &helpDialog{}},
+		{"answer", &messageDialog{answer: true}}, {"answer, to a numbered menu", &messageDialog{answer: true, menus: true}}, {"refused", &heldDialog{}}, {"palette", &palette{}}, {"diff", &pager{turn: turns(m.keys.Diff, "since its branch began, or what is not committed")}}, {"explain", &pager{turn: turns(m.keys.Explain, "its member, or its tree")}}, {"help", &helpDialog{}},
 	} {
 		var ks []string
 		for _, k := range d.keys() {

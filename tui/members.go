@@ -20,7 +20,7 @@ func (m *Model) memberKind() kind[*fleet.Member] {
 		title: "Members",
 		key:   func(x row) string { return x.ID },
 		text: func(x row) string {
-			return strings.Join([]string{x.ID, string(x.State), x.Role, x.Profile, x.Slot, x.Tree, x.StateMessage, x.Task}, " ")
+			return strings.Join([]string{x.ID, string(x.State), x.Role, x.Profile, x.Slot, x.Tree, x.StateMessage, x.Task, strings.Join(paths(x.Also), " ")}, " ")
 		},
 		look: func(x row) look { return m.member(x.State) },
 		fields: map[string]func(row) string{
@@ -45,7 +45,12 @@ func (m *Model) memberKind() kind[*fleet.Member] {
 				}
 				return x.Role, ""
 			}},
-			{title: "TREE", w: 12, grow: 3, most: 60, end: true, by: ordered(func(x row) string { return x.Tree }), cell: func(x row, _ int) (string, paint) { return m.inList(x.Tree), "" }},
+			{title: "TREE", w: 12, grow: 3, most: 60, end: true, by: ordered(func(x row) string { return x.Tree }), cell: func(x row, _ int) (string, paint) {
+				if n := len(x.Also); n > 0 {
+					return m.inList(x.Tree) + fmt.Sprintf(" +%d", n), ""
+				}
+				return m.inList(x.Tree), ""
+			}},
 			{title: "PROFILE", w: 9, from: 68, by: ordered(profile), cell: func(x row, _ int) (string, paint) { return x.Profile, m.faint }},
 			{title: "SLOT", w: 12, from: 90, by: ordered(slot), cell: func(x row, _ int) (string, paint) { return x.Slot, m.faint }},
 			{title: "UP", w: 6, from: 56, by: func(a, b row) int { return a.StartedAt.Compare(b.StartedAt) }, cell: func(x row, _ int) (string, paint) { return m.up(x), m.faint }},
@@ -89,16 +94,17 @@ func (m *Model) up(x *fleet.Member) string {
 	return span(age(m.now, x.StartedAt))
 }
 
-func (m *Model) memberTitle(x *fleet.Member) string {
-	s := clean(filepath.Base(x.Tree))
+// memberTitle names a member by tree, one of those that it holds, and by the title of its terminal.
+func (m *Model) memberTitle(x *fleet.Member, tree string) string {
+	s := clean(filepath.Base(tree))
 	if t := m.screen.screen.Title; m.screen.member == x.ID && m.screen.seen && t != "" {
 		s += " · " + cut(t, 30)
 	}
 	return s
 }
 
-// memberDetail is a member's facts in as few lines as can be, and its screen.
-func (m *Model) memberDetail(x *fleet.Member, w, h int) []string {
+// memberDetail is the facts of a member and of tree, one of those that it holds, in as few lines as can be, and its screen.
+func (m *Model) memberDetail(x *fleet.Member, tree string, w, h int) []string {
 	state := m.member(x.State)
 	who := state.String() + m.faint.of(" · ") + cut(x.Role+" on "+x.Profile, 40)
 	if x.Slot != "" {
@@ -108,6 +114,12 @@ func (m *Model) memberDetail(x *fleet.Member, w, h int) []string {
 		who += m.faint.of(" · " + up)
 	}
 	out := []string{" " + spread(who, m.faint.of(strings.TrimLeft(tail(x.ID, 8), " "))+" ", w-1)}
+	if t := m.treeRowOf(tree); t != nil && t.Branch != "" && h > 5 {
+		out = append(out, " "+m.faint.of("on ")+cut(work(t, w-5), w-5))
+	}
+	if len(x.Also) > 0 && h > 5 {
+		out = append(out, " "+m.faint.of("holds ")+cut(m.holds(x), w-8))
+	}
 	switch {
 	case x.CharterMismatch:
 		out = append(out, " "+m.danger.of("! its charter is not that of its role: it asked for "+cut(x.RequestedRole, 20)))
@@ -129,6 +141,15 @@ func (m *Model) memberDetail(x *fleet.Member, w, h int) []string {
 	}
 	out = append(out, m.rule.of(strings.Repeat("┄", w)))
 	return append(out, m.screenLines(x, w, h-len(out))...)
+}
+
+// holds is the trees of a member that holds several, the one first that it was started in.
+func (m *Model) holds(x *fleet.Member) string {
+	all := []string{m.inList(x.Tree)}
+	for _, t := range x.Also {
+		all = append(all, m.inList(t.Path))
+	}
+	return strings.Join(all, ", ")
 }
 
 // screenLines is the part of a member's screen that the pane has room for: its end, unless it is scrolled.

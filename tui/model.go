@@ -197,7 +197,9 @@ func (m *Model) route(msg tea.Msg) tea.Cmd {
 	case backMsg:
 		return m.backFrom(msg)
 	case pageMsg:
-		m.gotPage(msg)
+		return m.gotPage(msg)
+	case pageDueMsg:
+		return m.pageDue(msg)
 	case editedMsg:
 		return m.gotEdited(msg)
 	case tea.MouseMsg:

@@ -141,9 +141,9 @@ func TestSpawnFormDispatchesWhatItSays(t *testing.T) {
 		l.typeText("Fix q it")
 		l.press("alt+enter")
 		l.send(tea.PasteMsg{Content: "line two\nline three"})
-		l.press("shift+tab", "shift+tab", "right", "shift+tab", "space", "shift+tab")
+		l.press("shift+tab", "shift+tab", "right", "shift+tab", "space", "shift+tab", "shift+tab")
 		l.typeText("mob")
-		l.press("tab", "enter")
+		l.press("tab", "enter", "enter") // over the further trees to the task
 		l.wantCalls(fmt.Sprintf("dispatch %s/src/mobile architect shell %q", home, "Fix q it\nline two\nline three"))
 		l.pass(time.Second)
 		l.press("s", "enter", "enter") // mobile is taken to be on its way; docs is still under the cursor

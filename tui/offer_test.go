@@ -81,9 +81,7 @@ func TestForeignAgentIsNamedAndCanBeWorkedBeside(t *testing.T) {
 		l.press("j", "j", "j", "j")
 		l.wants("claude", "3141", "26m ago", "did not start runs here")
 		l.f.outcome = fleet.Outcome{Outcome: fleet.Refused, Code: fleet.CodeTreeForeign, Message: "claude works there"}
-		l.press("s", "tab", "tab", "tab", "tab", "tab", "ctrl+t")
-		l.typeText("legacy")
-		l.press("enter", "enter")
+		l.press("s", "enter")
 		l.pass(time.Second)
 		l.wants("Refused", "B dispatch beside it")
 		l.press("b")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
@@ -12,47 +13,96 @@ import (
 // pager shows a text that is longer than the screen, over all of it.
 type pager struct {
 	scroller
+	name  string
+	none  string // what is said where there is no text
+	fetch func(context.Context) (string, error)
+	renew time.Duration // how often it is fetched anew while it is open, 0 for once
+	paint func(m *Model, line string) paint
+	prose bool // its lines are broken where they are too long; others are cut
+	// turn is a key that shows another page in its place, by other.
+	turn  key.Binding
+	other func(m *Model) tea.Cmd
+
 	id     uint64
-	name   string
-	none   string   // what is said where there is no text
 	text   []string // nil until it is there
 	err    error
-	paint  func(m *Model, line string) paint
-	prose  bool // its lines are broken where they are too long; others are cut
+	ctx    context.Context // until it is closed
 	cancel context.CancelFunc
 }
 
-// pageMsg is the text of a pager.
-type pageMsg struct {
-	id   uint64
-	text string
-	err  error
-}
+// pageMsg is the text of a pager, pageDueMsg that it is time to fetch it anew.
+type (
+	pageMsg struct {
+		id   uint64
+		text string
+		err  error
+	}
+	pageDueMsg struct{ id uint64 }
+)
 
 // page opens a pager, and fetches its text.
-func (m *Model) page(name string, paint func(m *Model, line string) paint, fetch func(context.Context) (string, error)) tea.Cmd {
-	ctx, cancel := context.WithCancel(m.ctx)
-	p := &pager{id: m.next(), name: name, none: "everything is committed", paint: paint, cancel: cancel}
+func (m *Model) page(p *pager) tea.Cmd {
+	p.id = m.next()
+	p.ctx, p.cancel = context.WithCancel(m.ctx)
 	m.dialog = p
+	return p.ask()
+}
+
+func (p *pager) ask() tea.Cmd {
+	id, ctx, fetch := p.id, p.ctx, p.fetch
 	return func() tea.Msg {
-		defer cancel()
 		text, err := fetch(ctx)
-		return pageMsg{p.id, text, err}
+		return pageMsg{id, text, err}
 	}
 }
 
-func (m *Model) gotPage(msg pageMsg) {
-	p, ok := m.dialog.(*pager)
-	if !ok || p.id != msg.id {
-		return
+// pagerOf is the pager id, or nil where it is not open any more.
+func (m *Model) pagerOf(id uint64) *pager {
+	if p, ok := m.dialog.(*pager); ok && p.id == id {
+		return p
 	}
-	p.err = msg.err
-	p.text = strings.Split(strings.TrimRight(msg.text, "\n"), "\n")
+	return nil
+}
+
+func (m *Model) gotPage(msg pageMsg) tea.Cmd {
+	p := m.pagerOf(msg.id)
+	if p == nil {
+		return nil
+	}
+	if p.err = msg.err; msg.err == nil {
+		p.text = strings.Split(strings.TrimRight(msg.text, "\n"), "\n")
+	}
+	return p.later()
+}
+
+// later is when the text is fetched anew.
+func (p *pager) later() tea.Cmd {
+	if p.renew == 0 {
+		return nil
+	}
+	id := p.id
+	return tea.Tick(p.renew, func(time.Time) tea.Msg { return pageDueMsg{id} })
+}
+
+// pageDue fetches the text anew, if somebody looks.
+func (m *Model) pageDue(msg pageDueMsg) tea.Cmd {
+	switch p := m.pagerOf(msg.id); {
+	case p == nil:
+		return nil
+	case !m.focused:
+		return p.later()
+	default:
+		return p.ask()
+	}
 }
 
 func (p *pager) title() string { return p.name }
 func (p *pager) keys() []key.Binding {
-	return []key.Binding{keyClose, keyListDown, bind("pgdn", "page down", "pgdown")}
+	keys := []key.Binding{keyClose, keyListDown, bind("pgdn", "page down", "pgdown")}
+	if p.turn.Enabled() {
+		keys = append(keys, p.turn)
+	}
+	return keys
 }
 func (p *pager) takesText() bool { return false }
 func (p *pager) wholeScreen()    {}
@@ -127,44 +177,9 @@ func (p *pager) update(m *Model, msg tea.Msg) tea.Cmd {
 	case is(keyClose):
 		p.cancel()
 		m.dialog = nil
+	case is(p.turn):
+		p.cancel()
+		return p.other(m)
 	}
 	return nil
-}
-
-// showDiff shows what the selected tree holds that is not committed.
-func (m *Model) showDiff() tea.Cmd {
-	tree := m.selectedTree()
-	if tree == "" {
-		return m.say(levelInfo, "no tree is selected", "")
-	}
-	f := m.fleet
-	return m.page("Diff of "+m.short(tree), diffPaint, func(ctx context.Context) (string, error) { return f.Diff(ctx, tree) })
-}
-
-// diffPaint is the style of a line of a diff.
-func diffPaint(m *Model, l string) paint {
-	switch {
-	case strings.HasPrefix(l, "diff "), strings.HasPrefix(l, "+++"), strings.HasPrefix(l, "---"):
-		return m.strong
-	case strings.HasPrefix(l, "@@"):
-		return m.accent
-	case strings.HasPrefix(l, "+"):
-		return m.ok
-	case strings.HasPrefix(l, "-"):
-		return m.removed
-	}
-	return ""
-}
-
-// showExplanation says why the selected tree can or cannot be dispatched into.
-func (m *Model) showExplanation() tea.Cmd {
-	tree := m.selectedTree()
-	if tree == "" {
-		return m.say(levelInfo, "no tree is selected", "")
-	}
-	f := m.fleet
-	plain := func(*Model, string) paint { return "" }
-	cmd := m.page("Why "+m.short(tree)+" is as it is", plain, func(ctx context.Context) (string, error) { return f.Explain(ctx, tree) })
-	m.dialog.(*pager).prose = true
-	return cmd
 }

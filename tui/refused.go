@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"slices"
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
@@ -36,32 +37,64 @@ func (m *Model) offerElse(h *held) {
 func (d *heldDialog) title() string   { return "Refused" }
 func (d *heldDialog) takesText() bool { return false }
 func (d *heldDialog) keys() []key.Binding {
-	if d.foreign {
-		return []key.Binding{keyWait, keyQueueIt, keyWorktree, keyBeside, keyClose}
+	keys := []key.Binding{keyWait}
+	if d.queueable() {
+		keys = append(keys, keyQueueIt)
 	}
-	return []key.Binding{keyWait, keyQueueIt, keyWorktree, keyClose}
+	keys = append(keys, keyWorktree)
+	if d.foreign {
+		keys = append(keys, keyBeside)
+	}
+	return append(keys, keyClose)
 }
 
-func (d *heldDialog) lines(m *Model, w, _ int) []string {
-	out := []string{m.strong.of(cut(m.short(d.order.Tree), w))}
+// queueable reports whether it can wait in the queue, where a task is for one tree that is there.
+func (d *heldDialog) queueable() bool { return len(d.order.Also) == 0 && d.order.Branch == "" }
+
+func (d *heldDialog) lines(m *Model, w, h int) []string {
+	out := []string{m.strong.of(cut(m.whereTo(d.order), w))}
 	for _, l := range wrap(d.message, w) {
 		out = append(out, m.danger.of(l))
 	}
-	if t := m.treeRowOf(d.order.Tree); t != nil {
-		now := m.occupancy(t.Occupancy).String()
-		switch x := m.ix.member[t.Member]; {
-		case x != nil:
-			now += " by " + cut(x.Role, 16) + " · " + m.member(x.State).String() + " · up " + m.up(x)
-		case t.Occupancy == fleet.Reserved:
-			m.counting = true
-			now += " · " + countdown(t.Deadline.Remaining(m.now)) + " left at most"
+	var now []string
+	for _, tree := range d.trees() {
+		if t := m.treeRowOf(tree); t != nil {
+			now = append(now, m.treeIsNow(t, w))
 		}
-		out = append(out, "", "Now it is "+now+".")
 	}
-	for _, l := range wrap("Nothing was started and nothing stays reserved. You can wait until the tree is free and dispatch then, leave it to the queue, or take a new linked worktree.", w) {
+	if len(now) > 0 {
+		out = append(append(out, ""), now[:min(len(now), max(h-len(out)-5, 1))]...)
+	}
+	what := "You can wait until the tree is free and dispatch then, leave it to the queue, or take a new linked worktree."
+	if !d.queueable() {
+		what = "You can wait until all of its trees are free and dispatch then, or take a new linked worktree."
+	}
+	for _, l := range wrap("Nothing was started and nothing stays reserved. "+what, w) {
 		out = append(out, m.faint.of(l))
 	}
 	return out
+}
+
+// trees is what the order's agent is to hold, as far as it is there already.
+func (h held) trees() []string {
+	if h.order.Branch != "" {
+		return h.order.Also
+	}
+	return append([]string{h.order.Tree}, h.order.Also...)
+}
+
+// treeIsNow says how a tree of a refused order is at present.
+func (m *Model) treeIsNow(t *fleet.TreeRow, w int) string {
+	now := m.occupancy(t.Occupancy).String()
+	switch x := m.ix.member[t.Member]; {
+	case x != nil:
+		now += " by " + cut(x.Role, 16) + " · " + m.member(x.State).String() + " · up " + m.up(x)
+	case t.Occupancy == fleet.Reserved:
+		m.counting = true
+		now += " · " + countdown(t.Deadline.Remaining(m.now)) + " left at most"
+	}
+	name := m.short(t.Tree)
+	return fit(cut(name, max(w-width(now)-8, 12))+" is now "+now, w)
 }
 
 func (d *heldDialog) update(m *Model, msg tea.Msg) tea.Cmd {
@@ -74,7 +107,7 @@ func (d *heldDialog) update(m *Model, msg tea.Msg) tea.Cmd {
 	case key.Matches(k, keyWait):
 		m.dialog = nil
 		return m.waitFor(d.order)
-	case key.Matches(k, keyQueueIt):
+	case d.queueable() && key.Matches(k, keyQueueIt):
 		m.dialog = nil
 		if d.order.Task != "" {
 			return m.enqueue(d.order)
@@ -100,7 +133,7 @@ func (d *heldDialog) update(m *Model, msg tea.Msg) tea.Cmd {
 func (m *Model) again(o fleet.Order, queue bool) tea.Cmd {
 	cmd := m.openSpawn(queue)
 	d := m.dialog.(*spawnDialog)
-	d.tree, d.trees, d.field = o.Tree, nil, fieldTask
+	d.tree, d.trees, d.also, d.field = o.Tree, nil, o.Also, fieldTask
 	d.role.offer(d.role.of, o.Role)
 	d.role.at = max(indexOf(d.role.of, o.Role), 0)
 	d.profile.at = max(indexOf(d.profile.of, o.Profile), 0)
@@ -117,21 +150,30 @@ func indexOf(of []string, s string) int {
 	return -1
 }
 
-// waitFor dispatches once the tree is free. Somebody else may be quicker: then it is refused as ever.
+// waitFor dispatches once all of its trees are free. Somebody else may be quicker: then it is refused as ever.
 func (m *Model) waitFor(o fleet.Order) tea.Cmd {
-	f, where := m.fleet, m.short(o.Tree)
+	f, where := m.fleet, m.whereTo(o)
 	return m.start("wait for "+where, o.Tree, func(ctx context.Context) end {
 		for rev := uint64(0); ; {
 			s, err := f.Snapshot(ctx, rev)
 			if err != nil {
 				return failed("wait for "+where, err)
 			}
-			for _, t := range s.Trees {
-				if t.Tree == o.Tree && t.Occupancy == fleet.Free {
-					return outcome(f.Dispatch(ctx, o), o, where)
-				}
+			if freeIn(s, held{order: o}.trees(), o.BesideForeign) {
+				return outcome(f.Dispatch(ctx, o), o, where)
 			}
 			rev = s.Rev
 		}
 	})
+}
+
+// freeIn reports whether nobody is in the way in any of trees.
+func freeIn(s fleet.Snapshot, trees []string, besideForeign bool) bool {
+	free := 0
+	for _, t := range s.Trees {
+		if slices.Contains(trees, t.Tree) && (t.Occupancy == fleet.Free || besideForeign && t.Occupancy == fleet.Foreign) {
+			free++
+		}
+	}
+	return free == len(trees)
 }

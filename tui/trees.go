@@ -58,6 +58,8 @@ func (m *Model) treeKind() kind[*fleet.TreeRow] {
 					}
 					return t.Branch, m.faint
 				}},
+			{title: "UPSTREAM", w: 8, from: 86, by: func(a, b *fleet.TreeRow) int { return cmp.Compare(a.Ahead+a.Behind, b.Ahead+b.Behind) },
+				cell: func(t *fleet.TreeRow, _ int) (string, paint) { return apart(t), m.faint }},
 			{title: "OCCUPANCY", w: 9, by: ordered(func(t *fleet.TreeRow) int { return occupancyOrder[t.Occupancy] }),
 				cell: func(t *fleet.TreeRow, _ int) (string, paint) { l := m.treeLook(t); return l.word, l.paint }},
 			{title: "NOW", w: 9, by: ordered(state), cell: func(t *fleet.TreeRow, _ int) (string, paint) { l := m.treeNow(t); return l.word, l.paint }},
@@ -104,7 +106,11 @@ func (m *Model) treeNow(t *fleet.TreeRow) look {
 	case t.Missing:
 		return look{word: "gone", paint: m.danger}
 	case x != nil:
-		return m.member(x.State)
+		l := m.member(x.State)
+		if x.Tree != t.Tree { // its state stands where it was started
+			l.word = "with " + filepath.Base(x.Tree)
+		}
+		return l
 	case t.Occupancy == fleet.Reserved:
 		m.counting = true
 		return look{word: countdown(t.Deadline.Remaining(m.now)) + " left", paint: m.reserved}
@@ -120,7 +126,7 @@ func (m *Model) treeFault(t *fleet.TreeRow) bool {
 
 // treeText is what the words of a filter of trees look at.
 func (ix *index) treeText(t *fleet.TreeRow) string {
-	s := append(make([]string, 0, 10), t.Tree, t.Branch, string(t.Occupancy)) // room for all that follows
+	s := append(make([]string, 0, 11), t.Tree, t.Branch, string(t.Occupancy)) // room for all that follows
 	if x := ix.member[t.Member]; x != nil {
 		s = append(s, x.ID, x.Role, x.Profile, string(x.State))
 	}
@@ -129,6 +135,12 @@ func (ix *index) treeText(t *fleet.TreeRow) string {
 	}
 	if t.Dirty {
 		s = append(s, "dirty")
+	}
+	if t.Ahead > 0 {
+		s = append(s, "ahead")
+	}
+	if t.Behind > 0 {
+		s = append(s, "behind")
 	}
 	return strings.Join(s, " ")
 }

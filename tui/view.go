@@ -12,7 +12,7 @@ import (
 func (m *Model) shape() shape {
 	return shape{
 		w: m.width, h: m.height, view: m.view, alerts: len(m.alertLines(m.width)), notices: len(m.noticeLines(m.width)),
-		strip: len(m.ix.slots) > 0 && m.width < oneLineHeader, place: m.place, zoomed: m.zoomed, pane: m.pane, share: m.share,
+		strip: len(m.ix.slots) > 0 && m.width < oneLineHeader, entries: len(m.ix.reservations) > 0, place: m.place, zoomed: m.zoomed, pane: m.pane, share: m.share,
 	}
 }
 

@@ -49,10 +49,26 @@ func (f *consoleFleet) Look(path string) { f.live.Look(path) }
 // mostShown is how much of a diff the console shows.
 const mostShown = 1 << 20
 
-// Diff is what a tree holds that is not committed.
-func (f *consoleFleet) Diff(ctx context.Context, path string) (string, error) {
+// Diff is what a tree holds that is not committed, or all since its branch began.
+func (f *consoleFleet) Diff(ctx context.Context, path string, since bool) (string, error) {
 	defer f.live.Look(path) // what its row says may be older than what is shown now
-	return tree.Diff(ctx, path, mostShown)
+	if !since {
+		return tree.Diff(ctx, path, mostShown)
+	}
+	from, err := tree.SinceBase(ctx, path, "")
+	if err != nil {
+		return "", err
+	}
+	return from.Diff(ctx, path, mostShown)
+}
+
+// Witnesses says who says what of a member, as `explain` prints it.
+func (f *consoleFleet) Witnesses(ctx context.Context, member string) (string, error) {
+	w, err := f.client.Witnesses(ctx, member)
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(witnessLines(w, now().Wall), "\n"), nil
 }
 
 // Attach is this program again: it takes over the terminal while the console waits.

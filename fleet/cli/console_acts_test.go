@@ -57,7 +57,7 @@ func TestConsoleCarriesOutEveryActAndShowsWhatCameOfIt(t *testing.T) {
 		t.Helper()
 		c.keys("s")
 		c.shows("Dispatch an agent")
-		c.keys("\x1b[Z\x1b[Z\x1b[Z\x1b[Z") // to the tree, from the task
+		c.keys("\x1b[Z\x1b[Z\x1b[Z\x1b[Z\x1b[Z") // to the tree, from the task
 		c.keys(tree)
 		c.keys("\r")
 		c.shows("▌Task")

@@ -220,7 +220,11 @@ func holder(t fleet.TreeRow, s fleet.Snapshot) string {
 	case fleet.Taken:
 		for _, m := range s.Members {
 			if m.ID == t.Member {
-				return fmt.Sprintf("occupied by member %s, %s on %s, %s", m.ID, m.Role, m.Profile, m.State)
+				whole := ""
+				if n := len(m.Also); n > 0 {
+					whole = fmt.Sprintf(", over %d trees, begun in %s", n+1, shorten(m.Tree))
+				}
+				return fmt.Sprintf("occupied by member %s, %s on %s, %s%s", m.ID, m.Role, m.Profile, m.State, whole)
 			}
 		}
 		return "occupied by member " + t.Member

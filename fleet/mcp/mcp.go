@@ -32,8 +32,9 @@ type Fleet struct {
 }
 
 const instructions = `The tools of a fleet of coding agents. Each agent works in a git working tree of its own: a tree has one worker, never two.
-A refusal carries a code: tree_occupied and tree_reserved (choose another tree, or wait), slot_unavailable (all places of
-that role are taken), not_allowed (your role may not do this). outcome_unknown is no refusal: the agent may be there.`
+A refusal carries a code: tree_occupied and tree_reserved (choose another tree, or wait), tree_foreign (an agent works there that
+the fleet did not start), worktree_refused (no linked worktree could be made), slot_unavailable (all places of that role are
+taken), not_allowed (your role may not do this). outcome_unknown is no refusal: the agent may be there.`
 
 // New makes the server of f's tools.
 func New(f Fleet) *sdk.Server {
@@ -44,11 +45,11 @@ func New(f Fleet) *sdk.Server {
 	ends := &sdk.ToolAnnotations{DestructiveHint: new(true), IdempotentHint: true, OpenWorldHint: new(false)}
 
 	sdk.AddTool(s, &sdk.Tool{Name: "fleet_spawn", Title: "Start an agent", Annotations: acts,
-		Description: "Start an agent in a git working tree. It is accepted at once and listed once it is ready. Refused if anybody is in the tree already, if no slot of the role is free, or if your role may not spawn."}, f.spawn)
+		Description: "Start an agent in a git working tree. It is accepted at once and listed once it is ready. With branch it starts in a new linked worktree of the tree; with also it holds further trees. Refused if anybody is in one of the trees already, if no slot of the role is free, or if your role may not spawn."}, f.spawn)
 	sdk.AddTool(s, &sdk.Tool{Name: "fleet_list", Title: "List the fleet", Annotations: reads,
 		Description: "List the members of the fleet (what they are, where they work, what they say they are doing), the launches that are not ready yet, and the slots."}, f.list)
 	sdk.AddTool(s, &sdk.Tool{Name: "fleet_whoami", Title: "Who am I", Annotations: reads,
-		Description: "Say which member of the fleet you are: role, slot, tree, the SHA-256 of the charter that you were handed, and what you may ask for."}, f.whoami)
+		Description: "Say which member of the fleet you are: role, slot, tree, the further trees that you hold, the SHA-256 of the charter that you were handed, and what you may ask for."}, f.whoami)
 	sdk.AddTool(s, &sdk.Tool{Name: "fleet_report", Title: "Report what you are doing", Annotations: acts,
 		Description: "Tell the operator what you are doing: working, idle, waiting (a person must answer) or done."}, f.report)
 	sdk.AddTool(s, &sdk.Tool{Name: "fleet_send", Title: "Write to a member", Annotations: acts,
@@ -92,6 +93,9 @@ type spawnInput struct {
 	Role    fleet.Role `json:"role,omitempty" jsonschema:"role of the agent; dev if left out"`
 	Profile string     `json:"profile,omitempty" jsonschema:"profile that it runs on; the first one configured if left out"`
 	Task    string     `json:"task" jsonschema:"what the agent is to do"`
+	Branch  string     `json:"branch,omitempty" jsonschema:"make a linked worktree of the tree on this branch first, and start the agent there"`
+	Also    []string   `json:"also,omitempty" jsonschema:"absolute paths of further git working trees that the agent is to hold: all of them, or nobody is started"`
+	Beside  bool       `json:"beside_foreign,omitempty" jsonschema:"start it also where an agent works that this fleet did not start"`
 	Wait    bool       `json:"wait,omitempty" jsonschema:"wait until the agent is listed, or has failed"`
 }
 
@@ -107,12 +111,15 @@ type spawnOutput struct {
 }
 
 func (f Fleet) spawn(ctx context.Context, _ *sdk.CallToolRequest, in spawnInput) (*sdk.CallToolResult, spawnOutput, error) {
-	if !filepath.IsAbs(in.Tree) {
-		res, r := refuse(fleet.Refuse(fleet.CodeBadRequest, "tree %q is no absolute path", in.Tree))
-		return res, spawnOutput{refusal: r}, nil
+	for _, path := range append([]string{in.Tree}, in.Also...) {
+		if !filepath.IsAbs(path) {
+			res, r := refuse(fleet.Refuse(fleet.CodeBadRequest, "tree %q is no absolute path", path))
+			return res, spawnOutput{refusal: r}, nil
+		}
 	}
 	out, err := f.Dispatcher.Dispatch(ctx, fleet.Order{
 		Tree: in.Tree, Role: cmp.Or(in.Role, fleet.RoleDev), Profile: cmp.Or(in.Profile, f.Profile), Task: in.Task,
+		Branch: in.Branch, Also: in.Also, BesideForeign: in.Beside,
 	})
 	if err == nil && in.Wait {
 		out, err = f.Dispatcher.Wait(ctx, out)
@@ -140,6 +147,7 @@ type listOutput struct {
 type listedMember struct {
 	ID              string      `json:"id"`
 	Tree            string      `json:"tree"`
+	Also            []string    `json:"also,omitempty" jsonschema:"further trees that it holds"`
 	Role            fleet.Role  `json:"role"`
 	Profile         string      `json:"profile"`
 	Slot            string      `json:"slot,omitempty"`
@@ -152,6 +160,7 @@ type listedMember struct {
 type listedLaunch struct {
 	ID      string     `json:"id"`
 	Tree    string     `json:"tree"`
+	Also    []string   `json:"also,omitempty" jsonschema:"further trees that it holds"`
 	Role    fleet.Role `json:"role"`
 	Profile string     `json:"profile"`
 	Step    string     `json:"step"`
@@ -177,10 +186,10 @@ func (f Fleet) list(ctx context.Context, _ *sdk.CallToolRequest, _ none) (*sdk.C
 		return res, listOutput{refusal: r}, nil
 	}
 	for _, m := range roster.Members {
-		out.Members = append(out.Members, listedMember{m.ID, m.Tree, m.Role, m.Profile, m.Slot, m.State, m.StateMessage, m.ExitCode, m.CharterMismatch})
+		out.Members = append(out.Members, listedMember{m.ID, m.Tree, paths(m.Also), m.Role, m.Profile, m.Slot, m.State, m.StateMessage, m.ExitCode, m.CharterMismatch})
 	}
 	for _, l := range roster.Launches {
-		out.Launches = append(out.Launches, listedLaunch{l.ID, l.Tree, l.Role, l.Profile, l.Step})
+		out.Launches = append(out.Launches, listedLaunch{l.ID, l.Tree, paths(l.Also), l.Role, l.Profile, l.Step})
 	}
 	for _, s := range slots {
 		out.Slots = append(out.Slots, listedSlot{s.Name, s.Role, s.Profile, s.State, s.Member})
@@ -193,6 +202,7 @@ type whoamiOutput struct {
 	Role            fleet.Role `json:"role,omitempty"`
 	Slot            string     `json:"slot,omitempty"`
 	Tree            string     `json:"tree,omitempty"`
+	Also            []string   `json:"also,omitempty" jsonschema:"further trees that you hold"`
 	Profile         string     `json:"profile,omitempty"`
 	CharterSHA256   string     `json:"charter_sha256,omitempty" jsonschema:"hash of the charter's bytes that you were handed"`
 	CharterMismatch bool       `json:"charter_mismatch,omitempty" jsonschema:"your charter is of a role that you do not hold"`
@@ -202,11 +212,40 @@ type whoamiOutput struct {
 
 func (f Fleet) whoami(ctx context.Context, _ *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, whoamiOutput, error) {
 	id, err := f.Client.Whoami(ctx)
+	var roster fleet.Roster
+	if err == nil {
+		roster, err = f.Client.Roster(ctx)
+	}
 	if err != nil {
 		res, r := refuse(err)
 		return res, whoamiOutput{refusal: r}, nil
 	}
-	return nil, whoamiOutput{id.Member, id.Role, id.Slot, id.Tree, id.Profile, id.CharterSHA256, id.CharterMismatch, id.May, refusal{}}, nil
+	return nil, whoamiOutput{
+		id.Member, id.Role, id.Slot, id.Tree, alsoOf(roster, id.Member), id.Profile, id.CharterSHA256, id.CharterMismatch, id.May, refusal{},
+	}, nil
+}
+
+// alsoOf gives the further trees of the member or launch id.
+func alsoOf(roster fleet.Roster, id string) []string {
+	for _, m := range roster.Members {
+		if m.ID == id {
+			return paths(m.Also)
+		}
+	}
+	for _, l := range roster.Launches {
+		if l.ID == id {
+			return paths(l.Also)
+		}
+	}
+	return nil
+}
+
+func paths(trees []fleet.Tree) []string {
+	var out []string
+	for _, t := range trees {
+		out = append(out, t.Path)
+	}
+	return out
 }
 
 type reportInput struct {
@@ -229,7 +268,7 @@ func (f Fleet) report(ctx context.Context, _ *sdk.CallToolRequest, in reportInpu
 }
 
 type sendInput struct {
-	Member string `json:"member" jsonschema:"the member's id, or the tree where it works"`
+	Member string `json:"member" jsonschema:"the member's id, or a tree that it holds"`
 	Text   string `json:"text"`
 }
 
@@ -242,7 +281,7 @@ func (f Fleet) send(ctx context.Context, _ *sdk.CallToolRequest, in sendInput) (
 }
 
 type stopInput struct {
-	Member string `json:"member" jsonschema:"the member's id, or the tree where it works"`
+	Member string `json:"member" jsonschema:"the member's id, or a tree that it holds"`
 }
 
 func (f Fleet) stop(ctx context.Context, _ *sdk.CallToolRequest, in stopInput) (*sdk.CallToolResult, doneOutput, error) {
@@ -268,12 +307,12 @@ func (f Fleet) find(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	for _, m := range roster.Members {
-		if m.ID == name || m.Alive() && m.Tree == name {
+		if m.ID == name || m.Alive() && m.Holds(fleet.Tree{Path: name}) {
 			return m.ID, nil
 		}
 	}
 	for _, l := range roster.Launches {
-		if l.ID == name || l.Tree == name {
+		if l.ID == name || l.Holds(fleet.Tree{Path: name}) {
 			return l.ID, nil
 		}
 	}

@@ -129,6 +129,8 @@ func (l *Live) Run(ctx context.Context) {
 			w.news()
 		case <-l.facts.changed:
 			w.publish(ctx, false)
+		case p := <-w.pongs:
+			w.ponged(ctx, p)
 		case <-w.begin.C:
 			w.ask(ctx)
 		case seen := <-w.answers:
@@ -170,6 +172,10 @@ type watcher struct {
 	asked   time.Time
 	due     time.Time
 
+	pongs   chan pong
+	pinging bool
+	alive   time.Time // when the daemon last gave a sign of life
+
 	side    side
 	locks   *locks
 	trees   []fleet.Tree  // of the last snapshot
@@ -186,7 +192,7 @@ type finding struct {
 
 func newWatcher(l *Live, others *sync.WaitGroup) *watcher {
 	w := &watcher{
-		Live: l, others: others, finder: l.Sources.finder(), found: make(chan finding), answers: make(chan look), begin: time.NewTimer(0), armed: true,
+		Live: l, others: others, finder: l.Sources.finder(), found: make(chan finding), answers: make(chan look), pongs: make(chan pong), begin: time.NewTimer(0), armed: true,
 		side: newSide(l.Sources), locks: newLocks(l.Book.LockInfo, l.Book.LockPath()),
 	}
 	w.side.look(l.Now())
@@ -230,6 +236,9 @@ func (w *watcher) ask(ctx context.Context) {
 
 func (w *watcher) answered(ctx context.Context, seen look) {
 	w.asking, w.seen = false, &seen
+	if seen.daemon.Running {
+		w.alive = time.Now()
+	}
 	every := quietEvery
 	switch {
 	case !seen.daemon.Running || !w.told():
@@ -266,6 +275,7 @@ func (w *watcher) glance(ctx context.Context) {
 	if time.Now().After(w.due) {
 		w.arm()
 	}
+	w.ping(ctx)
 	if !w.searching && time.Since(w.searched) > w.search {
 		w.discover(ctx)
 	}

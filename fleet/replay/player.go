@@ -235,7 +235,10 @@ func (p *Player) Explain(context.Context, string) (string, error) { return "", e
 func (p *Player) Look(string) {}
 
 // Diff is not recorded.
-func (p *Player) Diff(context.Context, string) (string, error) { return "", errRecording() }
+func (p *Player) Diff(context.Context, string, bool) (string, error) { return "", errRecording() }
+
+// Witnesses are not recorded.
+func (p *Player) Witnesses(context.Context, string) (string, error) { return "", errRecording() }
 
 // Attach is refused, as is every other program on the terminal.
 func (p *Player) Attach(string) (*exec.Cmd, error) { return nil, errRecording() }

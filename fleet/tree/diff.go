@@ -19,15 +19,15 @@ const diffTimeout = 30 * time.Second
 // No program is run that the repository names for showing differences. What is in the files is not cleaned; names are quoted
 // as git does.
 func Diff(ctx context.Context, path string, limit int) (string, error) {
-	return diff(ctx, path, limit, "--patch")
+	return diffHead(ctx, path, limit, "--patch")
 }
 
 // DiffStat is Diff with a line for each changed file instead of the patch.
 func DiffStat(ctx context.Context, path string, limit int) (string, error) {
-	return diff(ctx, path, limit, "--stat=100")
+	return diffHead(ctx, path, limit, "--stat=100")
 }
 
-func diff(ctx context.Context, path string, limit int, how string) (string, error) {
+func diffHead(ctx context.Context, path string, limit int, how string) (string, error) {
 	base, err := commit(ctx, path, "HEAD")
 	if errors.Is(err, errNoCommit) { // the empty tree is git's own word for "nothing", in the repository's kind of hash
 		var out []byte
@@ -37,6 +37,11 @@ func diff(ctx context.Context, path string, limit int, how string) (string, erro
 	if err != nil {
 		return "", fmt.Errorf("diff of %s: %w", path, err)
 	}
+	return diff(ctx, path, base, limit, how)
+}
+
+// diff gives what the tree at path holds beside the commit base.
+func diff(ctx context.Context, path, base string, limit int, how string) (string, error) {
 	quoting := []string{"-c", "core.quotePath=true", "-c", "core.fsmonitor=false"}
 	changes := append(slices.Clone(quoting), "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", how, base, "--")
 	out, cut, err := call{dir: path, args: changes, timeout: diffTimeout, limit: limit, alone: true}.run(ctx)

@@ -12,7 +12,7 @@ import (
 var opencode = Agent{
 	Name:     "opencode",
 	Command:  []string{"opencode", "{hooks}", "{args}", "--prompt={task}"},
-	Resume:   []string{"opencode", "{hooks}", "{args}", "--session", "{session}"},
+	Resume:   []string{"opencode", "{hooks}", "{args}", "--session", "{session}", "--prompt={task}"},
 	Charter:  "file",
 	Ready:    "output",
 	Recorded: "1.18.33",

@@ -21,7 +21,7 @@ type Agent struct {
 	// is only {task} is left out where there is no task, and one that is only {hooks} or {args} gives way to any number:
 	// those of [Injection] and those of the profile.
 	Command []string
-	// Resume takes the session {session} up again; empty where the agent cannot.
+	// Resume takes the session {session} up again, and is told a further {task}, if there is one; empty where the agent cannot.
 	Resume []string
 	// Charter is the way by which it is handed its charter where its command does not say.
 	Charter string
@@ -131,6 +131,9 @@ func (a Agent) Read(payload []byte) (Report, bool) {
 	return a.read(payload)
 }
 
+// Tells reports whether a's hooks say which session it is in.
+func (a Agent) Tells() bool { return a.read != nil }
+
 // Expand replaces each argument of command that is only {hooks} or {args} by what stands for it.
 func Expand(command, hooks, args []string) []string {
 	out := make([]string, 0, len(command)+len(hooks)+len(args))
@@ -142,6 +145,21 @@ func Expand(command, hooks, args []string) []string {
 			out = append(out, args...)
 		default:
 			out = append(out, arg)
+		}
+	}
+	return out
+}
+
+// Bare is command for a person to type: without the arguments that hold charter or task, and the options that they belong to.
+func Bare(command []string) []string {
+	var out []string
+	for _, arg := range command {
+		if !strings.Contains(arg, "{charter") && !strings.Contains(arg, "{task") {
+			out = append(out, arg)
+			continue
+		}
+		if last := len(out) - 1; last >= 0 && !strings.HasPrefix(arg, "-") && strings.HasPrefix(out[last], "-") {
+			out = out[:last]
 		}
 	}
 	return out

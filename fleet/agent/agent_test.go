@@ -152,3 +152,18 @@ func TestEveryAgentHasACommandThatCanBeResumed(t *testing.T) {
 		t.Errorf("Expand = %q, want %q", got, want)
 	}
 }
+
+func TestABareCommandHoldsNeitherCharterNorTask(t *testing.T) {
+	for name, want := range map[string]string{
+		"claude": "claude {hooks} {args} --resume {session}", "codex": "codex {hooks} {args} resume {session}",
+		"opencode": "opencode {hooks} {args} --session {session}", "gemini": "gemini {args} --resume {session}",
+	} {
+		a, _ := agent.Lookup(name)
+		if got := strings.Join(agent.Bare(a.Resume), " "); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	if got, want := agent.Bare([]string{"{task}", "x", "{charter_file}", "-y"}), []string{"x", "-y"}; !slices.Equal(got, want) {
+		t.Errorf("Bare = %q, want %q", got, want)
+	}
+}

@@ -12,7 +12,8 @@ var claude = Agent{
 	Name: "claude",
 	Command: []string{"claude", "{hooks}", "{args}", "--session-id", "{session}",
 		"--append-system-prompt", "{charter}", "--", "{task}"},
-	Resume:   []string{"claude", "{hooks}", "{args}", "--resume", "{session}"},
+	Resume: []string{"claude", "{hooks}", "{args}", "--resume", "{session}",
+		"--append-system-prompt", "{charter}", "--", "{task}"},
 	Ready:    "output",
 	Recorded: "2.1.197",
 	Titles: []Sign{

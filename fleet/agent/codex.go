@@ -14,7 +14,7 @@ import (
 var codex = Agent{
 	Name:     "codex",
 	Command:  []string{"codex", "{hooks}", "{args}", "-c", "developer_instructions={charter}", "--", "{task}"},
-	Resume:   []string{"codex", "{hooks}", "{args}", "resume", "{session}"},
+	Resume:   []string{"codex", "{hooks}", "{args}", "-c", "developer_instructions={charter}", "resume", "{session}", "--", "{task}"},
 	Ready:    "output",
 	Recorded: "0.171.0",
 	Titles: []Sign{

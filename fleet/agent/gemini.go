@@ -7,7 +7,7 @@ import "fleetdeck/fleet"
 var gemini = Agent{
 	Name:     "gemini",
 	Command:  []string{"gemini", "{args}", "--session-id", "{session}", "--prompt-interactive={charter}\n\n{task}"},
-	Resume:   []string{"gemini", "{args}", "--resume", "{session}"},
+	Resume:   []string{"gemini", "{args}", "--resume", "{session}", "--prompt-interactive={task}"},
 	Ready:    "output",
 	Recorded: "0.61.0",
 	Titles: []Sign{

@@ -12,7 +12,7 @@ import (
 var opencode = Agent{
 	Name:     "opencode",
 	Command:  []string{"opencode", "{hooks}", "{args}", "--prompt={task}"},
-	Resume:   []string{"opencode", "{hooks}", "{args}", "--session", "{session}"},
+	Resume:   []string{"opencode", "{hooks}", "{args}", "--session", "{session}", "--prompt={task}"},
 	Charter:  "file",
 	Ready:    "output",
 	Recorded: "1.18.33",
@@ -20,10 +20,13 @@ var opencode = Agent{
 	read:     readOpenCode,
 }
 
-// opencodePlugin passes events on, without waiting: a report that is lost is better than an agent that is held up.
+// opencodePlugin passes events on, without waiting: a report that is lost is better than an agent that is held up. An OpenCode
+// that is started from within inherits the variable that names the plugin, and is another agent: it finds whose it is, and is mute.
 const opencodePlugin = `// Tells fleetdeck what this session is doing. Made for one launch.
 const told = new Set(["session.created", "session.status", "session.idle", "session.error", "permission.asked", "permission.updated", "permission.replied", "question.asked", "question.replied", "question.rejected"])
-export const Fleetdeck = async () => ({
+const self = String(process.pid)
+process.env.FLEETDECK_TELLER ??= self
+export const Fleetdeck = async () => process.env.FLEETDECK_TELLER !== self ? {} : ({
   event: async ({ event }) => {
     if (!told.has(event.type)) return
     try {

@@ -19,6 +19,9 @@ type Spawn struct {
 	Also []string `json:"also,omitempty"`
 	// Made says that the tree is a linked worktree that was made for this launch: if that fails, the daemon takes it back.
 	Made *fleet.MadeWorktree `json:"made,omitempty"`
+	// Resumes is the id of a member that has ended, whose session the agent is to take up: in the same tree, role and profile. An
+	// empty Task then sends nothing: the session knows what it was told.
+	Resumes string `json:"resumes,omitempty"`
 	// BesideForeign says that an agent in the tree that fleetdeck did not start is no reason to refuse.
 	BesideForeign bool `json:"beside_foreign,omitempty"`
 }

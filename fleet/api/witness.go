@@ -17,9 +17,11 @@ type Witnesses struct {
 	// Notice is the last notification on its terminal.
 	Notice   string    `json:"notice,omitempty"`
 	NoticeAt time.Time `json:"notice_at,omitzero"`
-	// Session is the agent's own name of its session, Resume the command that takes it up again.
-	Session string   `json:"session,omitempty"`
-	Resume  []string `json:"resume,omitempty"`
+	// Session is the agent's own name of its session, Resume the command that takes it up again. Where there is none,
+	// ResumeRefused says why.
+	Session       string         `json:"session,omitempty"`
+	Resume        []string       `json:"resume,omitempty"`
+	ResumeRefused *fleet.Refusal `json:"resume_refused,omitempty"`
 	// Recorded is the version of the agent that the rules for its terminal were made from.
 	Recorded string `json:"recorded,omitempty"`
 }

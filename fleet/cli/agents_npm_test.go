@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -15,8 +16,15 @@ import (
 	"fleetdeck/fleet/api"
 )
 
-// installAgent installs a real agent from the package registry into a directory of the test's own, and gives the directory of
-// its program.
+// installed are the real agents, each installed once a run.
+var installed struct {
+	mu  sync.Mutex // guards all below
+	dir string
+	bin map[string]func() (string, error)
+}
+
+// installAgent installs a real agent from the package registry into a directory of this run's own, and gives the directory of
+// its program. The test goes on beside others.
 func installAgent(t *testing.T, pkg string) string {
 	t.Helper()
 	if os.Getenv("FLEETDECK_TEST_NPM") == "" {
@@ -27,15 +35,48 @@ func installAgent(t *testing.T, pkg string) string {
 			t.Skipf("SKIPPED: no %s here", tool)
 		}
 	}
-	dir := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	t.Parallel()
+	installed.mu.Lock()
+	if installed.bin == nil {
+		dir, err := os.MkdirTemp("", "fleetdeck-agents-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		installed.dir, installed.bin = dir, map[string]func() (string, error){}
+	}
+	install := installed.bin[pkg]
+	if install == nil {
+		dir := filepath.Join(installed.dir, filepath.Base(pkg))
+		install = sync.OnceValues(func() (string, error) { return npmInstall(dir, pkg) })
+		installed.bin[pkg] = install
+	}
+	installed.mu.Unlock()
+	bin, err := install()
+	if err != nil {
+		t.Skipf("SKIPPED: %s cannot be installed here: %v", pkg, err)
+	}
+	return bin
+}
+
+func npmInstall(dir, pkg string) (bin string, err error) {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", dir, pkg)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("SKIPPED: %s cannot be installed here: %v: %s", pkg, err, out)
+		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return filepath.Join(dir, "node_modules", ".bin")
+	return filepath.Join(dir, "node_modules", ".bin"), nil
+}
+
+// removeInstalled removes what [installAgent] installed, once all tests are over.
+func removeInstalled() {
+	if installed.dir != "" {
+		os.RemoveAll(installed.dir)
+	}
 }
 
 // theTask is text that a careless hand would change.
@@ -131,6 +172,18 @@ func (r *rig) killed(id string) {
 	r.awaitState(id, fleet.StateExited, "process")
 }
 
+// goesOn resumes a member after its first turn: the session knows all of it, and is told one thing more.
+func (r *rig) goesOn(id string, m *model) (next string) {
+	r.t.Helper()
+	const more = "and then rest"
+	var out fleet.Outcome
+	r.must(&out, "restart", "--resume", id, "--task", more, "--wait")
+	r.awaitSlow("the session and what is new reach the model", func() bool { return m.heard(theTask, lastWord, more) && m.heard(strings.TrimSpace(theCharter), more) })
+	m.answer(2)
+	r.awaitState(out.Member, fleet.StateIdle, "hook")
+	return out.Member
+}
+
 func codexHome(m *model, trusted string) string {
 	text := fmt.Sprintf("model = \"stub\"\nmodel_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\nbase_url = \"%s/v1\"\nwire_api = \"responses\"\n", m.URL)
 	if trusted != "" {
@@ -168,13 +221,14 @@ func TestRealCodexIsDispatched(t *testing.T) {
 	if now := r.text("home/.codex/config.toml"); !strings.HasPrefix(now, config[:40]) || strings.Contains(now, "notify") || strings.Contains(now, "hook") {
 		t.Errorf("the user's own configuration was changed:\n%s", now)
 	}
-	r.killed(out.Member)
+	r.killed(r.goesOn(out.Member, m))
 }
 
 func TestRealCodexAsksAndIsSeenToWait(t *testing.T) {
 	bin := installAgent(t, "@openai/codex")
 	for name, hooks := range map[string]string{"hooks": "hooks = true", "no hooks": "hooks = false"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			m := newModel(t, "exec_command", `{"cmd":"touch made","sandbox_permissions":"require_escalated","justification":"May I make a file?"}`)
 			r, _ := realAgent(t, "codex", bin, m, nil, hooks)
 			r.write("home/.codex/config.toml", codexHome(m, ""))
@@ -240,7 +294,7 @@ func TestRealClaudeIsDispatched(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(r.dir, "home", ".claude", "settings.json")); err == nil {
 		t.Error("the user's own settings were written")
 	}
-	r.killed(out.Member)
+	r.killed(r.goesOn(out.Member, m))
 }
 
 func TestRealClaudeInAnEmptyHomeIsNeverIdle(t *testing.T) {
@@ -266,23 +320,56 @@ func TestRealClaudeInAnEmptyHomeIsNeverIdle(t *testing.T) {
 	})
 }
 
-func TestRealOpenCodeIsDispatched(t *testing.T) {
+// awaitSlow is await for an agent that takes long to come up, above all where many do at once.
+func (r *rig) awaitSlow(what string, ok func() bool) {
+	r.t.Helper()
+	for deadline := time.Now().Add(4 * patience); !ok() && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Millisecond)
+	}
+	r.await(what, ok)
+}
+
+// openCode dispatches OpenCode with the task, and waits until its first turn has reached the model.
+func openCode(t *testing.T, m *model) (r *rig, member string) {
+	t.Helper()
 	bin := installAgent(t, "opencode-ai")
-	m := newModel(t, "", "")
-	r, _ := realAgent(t, "opencode", bin, m, []string{"OPENCODE_CONFIG=DIR/opencode.json", "OPENCODE_DISABLE_MODELS_FETCH=1"}, "")
+	r, _ = realAgent(t, "opencode", bin, m, []string{
+		"OPENCODE_CONFIG=DIR/opencode.json", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
+		"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "NO_PROXY=127.0.0.1,localhost", // what is elsewhere is refused at once
+	}, "")
 	r.write("opencode.json", fmt.Sprintf(`{"model":"stub/stub","small_model":"stub/stub","autoupdate":false,"share":"disabled","provider":{"stub":{
 		"npm":"@ai-sdk/openai-compatible","name":"stub","options":{"baseURL":"%s/v1","apiKey":"x"},"models":{"stub":{"name":"stub"}}}}}`, m.URL))
 	out, code := r.dispatch(r.repo("api"), "--profile", "real", "--task", theTask, "--wait")
 	if code != 0 {
 		t.Fatalf("dispatch: exit %d: %s", code, out.Message)
 	}
-	// It looks for what it cannot reach before its first turn.
-	for deadline := time.Now().Add(4 * patience); r.member(out.Member).State != fleet.StateWorking && time.Now().Before(deadline); {
-		time.Sleep(100 * time.Millisecond)
-	}
+	r.awaitSlow("charter and task reach the model", func() bool { return m.heard(theTask) && m.heard(strings.TrimSpace(theCharter)) })
 	r.awaitState(out.Member, fleet.StateWorking, "hook")
-	r.await("charter and task reach the model", func() bool { return m.heard(theTask) && m.heard(strings.TrimSpace(theCharter)) })
+	return r, out.Member
+}
+
+func TestRealOpenCodeIsDispatched(t *testing.T) {
+	m := newModel(t, "", "")
+	r, member := openCode(t, m)
 	m.answer(2) // one for the session's title
-	r.awaitState(out.Member, fleet.StateIdle, "hook")
-	r.killed(out.Member)
+	r.awaitState(member, fleet.StateIdle, "hook")
+	r.killed(r.goesOn(member, m))
+}
+
+// TestRealOpenCodeWithinAnotherIsNotHeardAsIt: what is started by hand within a member has its environment, and is not the member.
+func TestRealOpenCodeWithinAnotherIsNotHeardAsIt(t *testing.T) {
+	m := newModel(t, "bash", `{"command":"opencode run 'the other one' && touch ran","description":"run another"}`)
+	r, member := openCode(t, m)
+	var before, after api.Witnesses
+	r.must(&before, "explain", member)
+	m.answer(2)
+	r.awaitSlow("the other one speaks", func() bool { return m.heard("the other one") && !m.heard(theTask, "the other one") })
+	m.answer(100)
+	r.awaitSlow("the turn ends", func() bool { return r.member(member).State == fleet.StateIdle })
+	if _, err := os.Stat(filepath.Join(r.dir, "src", "api", "ran")); err != nil {
+		t.Errorf("the other one did not run to its end: %v", err)
+	}
+	if r.must(&after, "explain", member); after.Session != before.Session || before.Session == "" {
+		t.Errorf("its session was %q, and now %q: another spoke for it", before.Session, after.Session)
+	}
 }

@@ -118,7 +118,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	answered := strings.Contains(text, "tool_result") || strings.Contains(text, "function_call_output")
+	answered := strings.Contains(text, "tool_result") || strings.Contains(text, "function_call_output") || strings.Contains(text, `"role":"tool"`)
 	m.respond(w, r.URL.Path, m.tool != "" && !answered && strings.Contains(text, `"`+m.tool+`"`))
 }
 
@@ -138,9 +138,12 @@ func (m *model) respond(w io.Writer, path string, call bool) {
 		event("response.completed", `,"response":{"id":"r1","usage":{"input_tokens":1,"input_tokens_details":null,"output_tokens":1,"output_tokens_details":null,"total_tokens":2}}`)
 	case strings.HasSuffix(path, "/chat/completions"):
 		const chunk = `{"id":"c1","object":"chat.completion.chunk","created":1,"model":"stub","choices":[{"index":0,"delta":%s,"finish_reason":%s}]}`
-		for _, data := range []string{
-			fmt.Sprintf(chunk, `{"role":"assistant","content":"`+lastWord+`"}`, "null"), fmt.Sprintf(chunk, "{}", `"stop"`), "[DONE]",
-		} {
+		delta, reason := `{"role":"assistant","content":"`+lastWord+`"}`, `"stop"`
+		if call {
+			delta = `{"role":"assistant","tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"` + m.tool + `","arguments":` + string(quoted) + `}}]}`
+			reason = `"tool_calls"`
+		}
+		for _, data := range []string{fmt.Sprintf(chunk, delta, "null"), fmt.Sprintf(chunk, "{}", reason), "[DONE]"} {
 			fmt.Fprintf(w, "data: %s\n\n", data)
 		}
 	default:

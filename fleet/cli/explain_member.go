@@ -106,6 +106,9 @@ func witnessLines(w api.Witnesses, now time.Time) []string {
 		}
 		lines = append(lines, line("resume", "%s", commandLine(command...)))
 	}
+	if w.ResumeRefused != nil {
+		lines = append(lines, line("resume", "not possible: %s", plain.Clean(w.ResumeRefused.Message, 200)))
+	}
 	if w.Recorded != "" {
 		lines = append(lines, line("rules", "made from version %s of the agent", w.Recorded))
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/agent"
+	"fleetdeck/fleet/config"
 	"fleetdeck/fleet/dispatch"
 	"fleetdeck/fleet/tree"
 )
@@ -19,15 +21,24 @@ const freeWait = 10 * time.Second
 
 func newRestartCommand(g *globals) *cobra.Command {
 	var wait bool
+	var o restartOptions
+	var task, taskFile string
 	cmd := &cobra.Command{
 		Use: "restart MEMBER", Short: "end a member and send its like into the tree", Args: exactly("MEMBER"),
 		Long: `restart ends a member, if it lives, with every process that it started, and then dispatches the same role, profile and task to
 its tree: an admission like any other, with a member of a new id. One that has ended is started again. If the tree is taken
-meanwhile by somebody else, that stands. --wait waits until the new agent is listed.
+meanwhile by somebody else, that stands. --wait waits until the new agent is listed. --task gives it another task.
+
+With --resume the new agent takes up the session of the one before, by the agent's own command for that: it knows what was said,
+and is sent nothing, unless --task says what more it is to do. It is refused where no session is known ('fleetdeck explain MEMBER' shows it).
 
 Nothing is ended where it is plain that nothing could be started.
 ` + exitHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if o.task, err = readTask(g.in, task, taskFile); err != nil {
+				return err
+			}
 			s, err := g.open()
 			if err != nil {
 				return err
@@ -37,7 +48,7 @@ Nothing is ended where it is plain that nothing could be started.
 				return err
 			}
 			d := s.dispatcher("fleetdeck restart")
-			out, err := s.restart(cmd.Context(), d, id)
+			out, err := s.restartAs(cmd.Context(), d, id, o)
 			if err == nil && wait {
 				out, err = d.Wait(cmd.Context(), out)
 			}
@@ -51,13 +62,29 @@ Nothing is ended where it is plain that nothing could be started.
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&o.resume, "resume", false, "take up the session of the one before")
+	cmd.Flags().StringVar(&task, "task", "", "what it is to do instead, or with --resume what more")
+	cmd.Flags().StringVar(&taskFile, "task-file", "", "`file` that says what it is to do; - is stdin")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the new agent is listed")
 	return cmd
 }
 
-// restart ends the member id if it lives, and dispatches its like to its tree. The outcome says everything; the error is the
-// same in the form that says what to do.
+// restartOptions say what the new agent has of the one before.
+type restartOptions struct {
+	// resume has it take up the session.
+	resume bool
+	// task is a new task; empty means that of the one before, or with resume none.
+	task string
+}
+
+// restart is restartAs with a new session and the same task.
 func (s *session) restart(ctx context.Context, d *dispatch.Dispatcher, id string) (fleet.Outcome, error) {
+	return s.restartAs(ctx, d, id, restartOptions{})
+}
+
+// restartAs ends the member id if it lives, and dispatches its like to its tree. The outcome says everything; the error is the
+// same in the form that says what to do.
+func (s *session) restartAs(ctx context.Context, d *dispatch.Dispatcher, id string, o restartOptions) (fleet.Outcome, error) {
 	m, err := s.member(ctx, id)
 	if err != nil {
 		return refusedOutcome(fleet.Outcome{}, err), err
@@ -75,6 +102,17 @@ func (s *session) restart(ctx context.Context, d *dispatch.Dispatcher, id string
 	if err := s.startable(ctx, order); err != nil {
 		return refusedOutcome(out, err), err
 	}
+	send := d.Dispatch
+	if o.resume {
+		if err := s.resumable(ctx, id, m.Profile, o.task != ""); err != nil {
+			return refusedOutcome(out, err), err
+		}
+		order.Task = ""
+		send = func(ctx context.Context, order fleet.Order) (fleet.Outcome, error) { return d.Resume(ctx, order, id) }
+	}
+	if o.task != "" {
+		order.Task = o.task
+	}
 	stopped := false
 	if m.Alive() {
 		// Nobody is ended for an admission that still waits for its turn, and may be called off or give up.
@@ -91,7 +129,7 @@ func (s *session) restart(ctx context.Context, d *dispatch.Dispatcher, id string
 			return refusedOutcome(out, err), err
 		}
 	}
-	out, err = d.Dispatch(ctx, order)
+	out, err = send(ctx, order)
 	if err != nil && stopped && out.Outcome == fleet.Refused {
 		err = fmt.Errorf("%s was stopped, and its tree not staffed again: %w", id, err)
 		out.Message = err.Error()
@@ -137,6 +175,24 @@ func (s *session) startable(ctx context.Context, order fleet.Order) error {
 	if t.Path != order.Tree {
 		return fleet.Refuse(fleet.CodeNotFound, "%s is part of the tree %s by now", order.Tree, t.Path).
 			WithHint("dispatch to that tree")
+	}
+	return nil
+}
+
+// resumable refuses where the session of member id could not be taken up, or not with a task, before it is stopped for that.
+func (s *session) resumable(ctx context.Context, id, profile string, withTask bool) error {
+	w, err := s.client.Witnesses(ctx, id)
+	switch p := s.conf.Profiles[profile]; {
+	case err != nil:
+		return err
+	case w.ResumeRefused != nil:
+		return w.ResumeRefused
+	case len(w.Resume) == 0: // it would start a new session
+		return fleet.Refuse(fleet.CodeLaunchFailed, "the daemon, of an earlier version, takes no session up again").
+			WithHint("restart it: fleetdeck down; fleetdeck up")
+	case withTask && p.Charter != config.CharterTyped && !agent.Mentions(p.Resume, "{task"):
+		return fleet.Refuse(fleet.CodeLaunchFailed, "the resume command of profile %s takes no task", profile).
+			WithHint("resume it without one, and then type it: fleetdeck send MEMBER TEXT")
 	}
 	return nil
 }

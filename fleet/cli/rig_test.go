@@ -37,7 +37,9 @@ func TestMain(m *testing.M) {
 	if !chosen { // most of a test is waiting for processes
 		flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	removeInstalled()
+	os.Exit(code)
 }
 
 // full skips a long test where -short asks for that, as the run under the race detector does.

@@ -82,6 +82,9 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 			Role: req.Role, RequestedRole: req.Role, Profile: req.Profile, Task: req.Task, Deadline: deadline(e, now),
 			AcceptedAt: now.Wall.UTC(), Launcher: profile.Launcher, Made: req.Made, Also: trees[1:],
 		}
+		if err := d.resume(&rec, req.Resumes); err != nil {
+			return err
+		}
 		fresh = true
 		return d.record(&rec)
 	}, trees[1:]...)

@@ -66,10 +66,10 @@ func (t *tender) typeCharter(ctx context.Context, term launch.Terminal, p config
 	}
 	charter := typable(file)
 	text := charter
-	if rec.Task != "" && !slices.ContainsFunc(p.Command, func(arg string) bool {
+	if rec.toTell() != "" && !slices.ContainsFunc(rec.command(p), func(arg string) bool {
 		return strings.Contains(arg, "{task}") || strings.Contains(arg, "{task_file}")
 	}) {
-		text += "\n" + rec.Task
+		text += "\n" + rec.toTell()
 	}
 	if err := t.d.screens.typeText(ctx, t.d, rec, term, api.Input{Text: text, Enter: true}); err != nil {
 		return "", fmt.Errorf("type the charter: %w", err)

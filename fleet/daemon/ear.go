@@ -14,7 +14,9 @@ import (
 )
 
 const (
-	// lookAfter is how long output must have stopped until the screen is looked at.
+	// listenEvery is how often output is listened to. What may mean that a person is waited for is heard at once all the same.
+	listenEvery = 300 * time.Millisecond
+	// lookAfter is how long output must have stopped until the screen is looked at: longer than listenEvery, or it stops all the time.
 	lookAfter = 600 * time.Millisecond
 	// lookEvery is the shortest time between two looks, lookAtLeast the longest while it goes on printing: one that draws
 	// something all the time would never be looked at.
@@ -53,7 +55,7 @@ func (e *ear) follow(status launch.Status) launch.FollowOptions {
 	if !e.began {
 		e.began, e.old = true, status.Output
 	}
-	return launch.FollowOptions{Output: true, From: e.next, Cursor: true}
+	return launch.FollowOptions{Output: true, From: e.next, Cursor: true, Every: listenEvery}
 }
 
 // hear takes a frame.

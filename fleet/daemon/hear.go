@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"net/http"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -199,10 +198,11 @@ func (d *Daemon) getWitnesses(w http.ResponseWriter, r *http.Request) error {
 		Judgement:   api.Judgement{State: rec.State, Message: rec.StateMessage, Source: rec.StateSource, At: rec.StateAt},
 		Testimonies: []api.Testimony{}, Session: rec.Session, Recorded: a.Recorded,
 	}
-	if rec.Session != "" {
-		fill := strings.NewReplacer("{session}", rec.Session, "{charter_file}", filepath.Join(d.dirOf(rec.ID), "charter.md"))
-		for _, arg := range agent.Expand(profile.Resume, nil, profile.Args) {
-			out.Resume = append(out.Resume, fill.Replace(arg))
+	if session, refusal := d.resumable(rec); refusal != nil {
+		out.ResumeRefused = refusal
+	} else {
+		for _, arg := range agent.Expand(agent.Bare(profile.Resume), nil, profile.Args) {
+			out.Resume = append(out.Resume, strings.ReplaceAll(arg, "{session}", session))
 		}
 	}
 	if !rec.over() {

@@ -50,7 +50,7 @@ func (d *Daemon) prepare(rec record) (launch.Spec, error) {
 	if err := os.WriteFile(charterFile, charter, 0o600); err != nil {
 		return launch.Spec{}, err
 	}
-	if err := os.WriteFile(taskFile, []byte(rec.Task), 0o600); err != nil {
+	if err := os.WriteFile(taskFile, []byte(rec.toTell()), 0o600); err != nil {
 		return launch.Spec{}, err
 	}
 	token, err := d.token(rec.ID)
@@ -92,8 +92,8 @@ func (d *Daemon) prepare(rec record) (launch.Spec, error) {
 		return launch.Spec{}, err
 	}
 	env := d.environment(profile, in.Env, own)
-	argv, err := arguments(agent.Expand(profile.Command, in.Args, profile.Args), map[string]string{
-		"{task}": rec.Task, "{task_file}": taskFile, "{charter}": mark, "{charter_file}": charterFile, "{session}": sessionOf(rec.ID),
+	argv, err := arguments(agent.Expand(rec.command(profile), in.Args, profile.Args), map[string]string{
+		"{task}": rec.toTell(), "{task_file}": taskFile, "{charter}": mark, "{charter_file}": charterFile, "{session}": rec.session(),
 	})
 	if err != nil {
 		return launch.Spec{}, err
@@ -106,8 +106,8 @@ func (d *Daemon) prepare(rec record) (launch.Spec, error) {
 		CharterFile: charterFile, CharterMark: mark,
 		Cols: termCols, Rows: termRows, Deadline: rec.bootDeadline(), LogLimit: logLimit,
 	}
-	if profile.Charter == config.CharterTyped {
-		spec.CharterFile, spec.CharterMark = "", "" // the receipt is taken where it is typed
+	if profile.Charter == config.CharterTyped || rec.keepsCharter(profile) {
+		spec.CharterFile, spec.CharterMark = "", "" // the receipt is taken where it is typed, or was taken long ago
 	}
 	return spec, nil
 }

@@ -75,6 +75,9 @@ type record struct {
 	StateSeq uint64    `json:"state_seq,omitempty"`
 	// Session is the agent's own name of its session.
 	Session string `json:"session,omitempty"`
+	// Resumes is the member whose session it took up. TaskTold says that it was told its task there, and not again.
+	Resumes  string `json:"resumes,omitempty"`
+	TaskTold bool   `json:"task_told,omitempty"`
 	// Reported says that the agent reported a state: a launch that waits for that is ready.
 	Reported bool           `json:"reported,omitempty"`
 	ExitCode *int           `json:"exit_code,omitempty"`

@@ -174,7 +174,7 @@ func (t *tender) start(rec record) (launch.Terminal, error) {
 	// The token's hash is on record before anybody can have the token.
 	if err := t.d.reg.update(rec.ID, func(r *record) error {
 		r.TokenSHA256 = hashToken(token)
-		if agent.Mentions(t.d.Config.Profiles[rec.Profile].Command, "{session}") {
+		if r.Resumes == "" && agent.Mentions(t.d.Config.Profiles[rec.Profile].Command, "{session}") {
 			r.Session = sessionOf(rec.ID)
 		}
 		return nil
@@ -307,7 +307,10 @@ func (t *tender) list(status launch.Status) error {
 	err := t.step(func(r *record) error {
 		r.Step, r.ListedAt = stepListed, t.d.Now().Wall.UTC()
 		r.Role, r.Slot, r.CharterMismatch = role, slot, unbound != nil
-		r.Agent, r.CharterSHA256 = status.Agent, status.Receipt
+		r.Agent = status.Agent
+		if status.Receipt != "" || !r.keepsCharter(t.d.Config.Profiles[r.Profile]) {
+			r.CharterSHA256 = status.Receipt
+		}
 		if r.State == "" {
 			r.State, r.StateSource = fleet.StateUnknown, "launch"
 		}

@@ -122,6 +122,15 @@ func (d *Dispatcher) roster(ctx context.Context) (fleet.Roster, error) {
 // Dispatch carries out order. The outcome says everything; the error is the same in the form that says what to do, and
 // is nil exactly if the daemon accepted.
 func (d *Dispatcher) Dispatch(ctx context.Context, order fleet.Order) (fleet.Outcome, error) {
+	return d.dispatch(ctx, order, "")
+}
+
+// Resume is Dispatch of an agent that takes up the session of the member that was there before. Without a task it is sent none.
+func (d *Dispatcher) Resume(ctx context.Context, order fleet.Order, before string) (fleet.Outcome, error) {
+	return d.dispatch(ctx, order, before)
+}
+
+func (d *Dispatcher) dispatch(ctx context.Context, order fleet.Order, resumes string) (fleet.Outcome, error) {
 	out := fleet.Outcome{Tree: order.Tree, Role: order.Role, Profile: order.Profile}
 	if abs, err := filepath.Abs(order.Tree); err == nil {
 		out.Tree = abs
@@ -140,7 +149,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, order fleet.Order) (fleet.Out
 	}
 	out.Reservation, out.Until = entry.ID, entry.Deadline()
 
-	accepted, err := d.send(ctx, entry, order, made)
+	accepted, err := d.send(ctx, entry, order, made, resumes)
 	var unknown *unknownError
 	switch {
 	case err == nil:
@@ -205,8 +214,11 @@ func (e *unknownError) Unwrap() error { return e.err }
 
 // send asks for the agent. While the answer is lost it asks again with the same id as long as the grace lasts: spawning
 // is idempotent. Once one request may have arrived, a failure to send is not proof of anything any more.
-func (d *Dispatcher) send(ctx context.Context, entry fleet.Entry, order fleet.Order, made *tree.Worktree) (api.Accepted, error) {
-	req := api.Spawn{Reservation: entry.ID, Tree: entry.Tree, Role: order.Role, Profile: order.Profile, Task: order.Task, BesideForeign: order.BesideForeign}
+func (d *Dispatcher) send(ctx context.Context, entry fleet.Entry, order fleet.Order, made *tree.Worktree, resumes string) (api.Accepted, error) {
+	req := api.Spawn{
+		Reservation: entry.ID, Tree: entry.Tree, Role: order.Role, Profile: order.Profile, Task: order.Task,
+		Resumes: resumes, BesideForeign: order.BesideForeign,
+	}
 	if made != nil {
 		req.Made = made.Made()
 	}

@@ -134,6 +134,10 @@ type FollowOptions struct {
 	// Cursor offers to answer cursor position queries: frames with Query set come, and whoever gets one types the
 	// answer with [Terminal.Input]. While nobody offers, the terminal answers with the home position.
 	Cursor bool
+	// Every is the shortest time between two deliveries of output: what is printed meanwhile comes in one. The first after a
+	// pause comes at once, and so does all up to what may mean that a person is waited for: a notification, a change of the
+	// progress, or another title, as far as more of it changed than its first character.
+	Every time.Duration
 }
 
 // Frame is one piece of a stream.

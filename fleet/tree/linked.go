@@ -32,6 +32,8 @@ type Work struct {
 	// MergedInto is another branch, here or of a remote, that has all its commits: the main worktree's, where that has. Empty means
 	// that none does.
 	MergedInto string
+	// Unpushed is a submodule that has commits which none of its remotes has. Empty means that none does.
+	Unpushed string
 }
 
 // Repository names the repository of the tree at path: its main worktree, or the repository itself where that is bare. It asks
@@ -96,21 +98,16 @@ func (l Linked) Look(ctx context.Context) (Work, error) { return l.lookAt(ctx, l
 // lookAt is Look where l is at path for the moment.
 func (l Linked) lookAt(ctx context.Context, path string) (Work, error) {
 	var w Work
-	out, err := git(ctx, path, "-c", "core.fsmonitor=false", "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none")
-	if err != nil {
-		return w, err
-	}
-	if len(out) > 0 {
-		w.Uncommitted = "changes"
-	}
 	gitDir, ok := findGitDir(path)
 	if !ok {
 		return w, refuse("%s is no worktree any more", path)
 	}
-	for _, p := range inProgress {
-		if _, err := os.Lstat(filepath.Join(gitDir, p.file)); err == nil {
-			w.Uncommitted = p.what
-		}
+	var err error
+	if w.Uncommitted, err = uncommitted(ctx, path, gitDir); err != nil {
+		return w, err
+	}
+	if w.Unpushed, err = unpushed(ctx, path, gitDir); err != nil {
+		return w, err
 	}
 	if w.Head, err = commit(ctx, path, "HEAD"); errors.Is(err, errNoCommit) {
 		w.MergedInto = "nothing" // there is no commit to lose
@@ -119,7 +116,7 @@ func (l Linked) lookAt(ctx context.Context, path string) (Work, error) {
 	if err != nil {
 		return w, err
 	}
-	out, err = git(ctx, path, "for-each-ref", "--contains", w.Head, "--format=%(refname)", "refs/heads", "refs/remotes")
+	out, err := git(ctx, path, "for-each-ref", "--contains", w.Head, "--format=%(refname)", "refs/heads", "refs/remotes")
 	if err != nil {
 		return w, err
 	}
@@ -143,6 +140,10 @@ func (r Removal) Allows(l Linked, w Work) error {
 	if w.Uncommitted != "" && !r.Uncommitted {
 		return refuse("%s holds uncommitted work: %s", l.Path, w.Uncommitted).
 			WithHint("see it with 'fleetdeck diff %s'; --force-uncommitted lets it be lost", l.Path)
+	}
+	if w.Unpushed != "" && !r.Unmerged {
+		return refuse("%s holds commits in its submodule %s that none of that one's remotes has", l.Path, w.Unpushed).
+			WithHint("push them; --force-unmerged removes the worktree all the same, and they are lost")
 	}
 	if w.MergedInto == "" && !r.Unmerged {
 		fate := "its branch stays"

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"fleetdeck/fleet"
 )
@@ -41,7 +42,9 @@ func Remade(t fleet.Tree, m fleet.MadeWorktree) *Worktree {
 }
 
 func (made *Worktree) remove(ctx context.Context, vacant func(at string) error) error {
-	if err := takeAway(ctx, made.main, made.Tree, false, vacant); err != nil {
+	if err := takeAway(ctx, made.main, made.Tree, false, func(aside string) error {
+		return errors.Join(vacant(aside), nothingNew(ctx, aside))
+	}); err != nil {
 		return err
 	}
 	made.dropParents()
@@ -67,6 +70,13 @@ func takeAway(ctx context.Context, main string, t fleet.Tree, force bool, vacant
 		return err
 	}
 	defer os.Remove(out)
+	if gitDir, ok := findGitDir(t.Path); ok {
+		if subs, err := submodules(ctx, t.Path, gitDir); err != nil {
+			return err
+		} else if _, kept := os.Lstat(filepath.Join(gitDir, "modules")); len(subs) > 0 || kept == nil {
+			return takeAwayDeep(ctx, main, t, out, vacant)
+		}
+	}
 	aside := filepath.Join(out, filepath.Base(t.Path))
 	if _, err := worktree(ctx, main, "move", "--", t.Path, aside); err != nil {
 		return err
@@ -81,6 +91,43 @@ func takeAway(ctx context.Context, main string, t fleet.Tree, force bool, vacant
 	if err != nil {
 		_, back := worktree(ctx, main, "move", "--", aside, t.Path)
 		return errors.Join(err, back)
+	}
+	return nil
+}
+
+// takeAwayDeep is takeAway of a tree with submodules, which git does not move, and removes by force only. What
+// that would lose is vacant's to look for, once the tree is at the empty directory out: beside where it was, since submodules find
+// their repository by a relative path.
+func takeAwayDeep(ctx context.Context, main string, t fleet.Tree, out string, vacant func(aside string) error) error {
+	if err := syscall.Rename(t.Path, out); err != nil { // os.Rename takes no directory's place
+		return fmt.Errorf("move %s aside: %w", t.Path, err)
+	}
+	err := vacant(out)
+	if err == nil {
+		_, err = worktree(ctx, main, "remove", "--force", "--", t.Path) // what git keeps of it; its files are not there
+	}
+	if err != nil {
+		return errors.Join(err, os.Rename(out, t.Path))
+	}
+	return os.RemoveAll(out)
+}
+
+// nothingNew refuses where the tree at path, or a submodule of it, holds what is nowhere else. Of its own commits its branch takes care.
+func nothingNew(ctx context.Context, path string) error {
+	gitDir, ok := findGitDir(path)
+	if !ok {
+		return errors.New("it is no worktree any more")
+	}
+	ctx = context.WithoutCancel(ctx)
+	if what, err := uncommitted(ctx, path, gitDir); err != nil {
+		return err
+	} else if what != "" {
+		return fmt.Errorf("it holds uncommitted work: %s", what)
+	}
+	if sub, err := unpushed(ctx, path, gitDir); err != nil {
+		return err
+	} else if sub != "" {
+		return fmt.Errorf("its submodule %s holds commits that none of its remotes has", sub)
 	}
 	return nil
 }

@@ -1,10 +1,12 @@
 package embedded
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 
 	"fleetdeck/fleet/launch"
@@ -28,8 +30,9 @@ func (t *terminal) Follow(ctx context.Context, opts launch.FollowOptions) (<-cha
 		defer conn.Close()
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
 		defer stop()
+		stream := bufio.NewReader(conn) // head and payload of a frame mostly come in one read
 		for {
-			frame, last, err := readFollowed(conn)
+			frame, last, err := readFollowed(stream)
 			if err != nil || !send(ctx, frames, frame) || last {
 				return
 			}
@@ -48,7 +51,7 @@ func (t *terminal) openFollow(ctx context.Context, opts launch.FollowOptions) (n
 			return nil, left, err
 		}
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
-		a, err := ask(conn, request{Do: "follow", Output: opts.Output, From: opts.From, Cursor: opts.Cursor}, nil)
+		a, err := ask(conn, request{Do: "follow", Output: opts.Output, From: opts.From, Cursor: opts.Cursor, Every: int64(opts.Every)}, nil)
 		if stop() && err == nil && a.Error == "" {
 			return conn, nil, nil
 		}
@@ -64,9 +67,9 @@ func (t *terminal) openFollow(ctx context.Context, opts launch.FollowOptions) (n
 }
 
 // readFollowed reads the next frame that this version understands. The last one has an exit.
-func readFollowed(conn net.Conn) (frame launch.Frame, last bool, err error) {
+func readFollowed(stream io.Reader) (frame launch.Frame, last bool, err error) {
 	for {
-		kind, p, err := readFrame(conn)
+		kind, p, err := readFrame(stream)
 		if err != nil {
 			return frame, false, err
 		}

@@ -3,6 +3,7 @@ package embedded
 import (
 	"io"
 	"net"
+	"time"
 
 	"fleetdeck/fleet/launch"
 )
@@ -18,6 +19,7 @@ type follower struct {
 	size           winsize
 	marks          []mark // what it was not told yet, in order
 	gone           bool
+	pace           pace
 }
 
 // mark is something that a follower is told at its place in the output: a question for the cursor's position or a new
@@ -43,7 +45,7 @@ func (o *output) mark(size winsize, wants func(*follower) bool) (n int) {
 
 // follow serves conn until the terminal has ended or the other side is gone. status tells the present status.
 func (o *output) follow(conn net.Conn, req request, status func() launch.Status) error {
-	f := &follower{output: req.Output, cursor: req.Cursor, at: req.From}
+	f := &follower{output: req.Output, cursor: req.Cursor, at: req.From, pace: pace{every: time.Duration(req.Every)}}
 	defer o.join(f)()
 	go func() {
 		conn.Read(make([]byte, 1)) // a follower says nothing: this ends when it goes away
@@ -134,7 +136,7 @@ type step struct {
 func (o *output) next(f *follower, buf []byte, told uint64) step {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for !f.gone && len(f.marks) == 0 && !(f.output && f.at < o.end) && told == o.statusRev {
+	for !f.gone && len(f.marks) == 0 && !o.due(f) && told == o.statusRev {
 		o.changed.Wait()
 	}
 	s := step{gone: f.gone, rev: o.statusRev}

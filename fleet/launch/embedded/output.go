@@ -25,6 +25,7 @@ type output struct {
 	ring   []byte
 	end    uint64 // the offset of the next byte
 	log    *rotatingLog
+	news   news
 
 	responder *responder
 	size      winsize
@@ -48,6 +49,9 @@ func (o *output) feed(p []byte) {
 	o.flush.Stop()
 	o.filter.scan(p, o.size, sink{pass: o.append, ask: o.ask, mode: o.noteMode})
 	o.modes.forget(o.start())
+	if o.news.scan(p) {
+		o.news.until = o.end
+	}
 	if len(o.filter.held) > 0 {
 		o.flush.Reset(holdBack)
 	}

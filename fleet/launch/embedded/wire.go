@@ -38,6 +38,7 @@ type request struct {
 	Output   bool   `json:"output,omitempty"`
 	From     uint64 `json:"from,omitempty"`
 	Cursor   bool   `json:"cursor,omitempty"`
+	Every    int64  `json:"every_ns,omitempty"`
 }
 
 // answer is what the holder says to a request.

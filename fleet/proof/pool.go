@@ -44,7 +44,7 @@ func (s Pool) step(slots []string, op Op) (Pool, bool) {
 		return s, false
 	case Exit:
 		for i := range s {
-			if s[i] == op.ID {
+			if s[i] == op.ID && op.Result != No {
 				s[i] = ""
 			}
 		}

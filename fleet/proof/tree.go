@@ -73,7 +73,7 @@ func (s Tree) Step(op Op) (Tree, bool) {
 	case List:
 		return s.list(op)
 	case Exit:
-		if s.Agent != op.ID {
+		if op.Result == No || s.Agent != op.ID {
 			return s, op.Result != Done
 		}
 		s.Agent, s.AgentLate, s.Member, s.AgentLoose = "", 0, false, false

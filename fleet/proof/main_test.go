@@ -17,10 +17,11 @@ import (
 )
 
 var (
-	opsFlag     = flag.Int("ops", 0, "how many operations TestLong makes")
-	seedFlag    = flag.Uint64("seed", 0, "the seed of what the processes do; 0 is a new one each time")
-	workersFlag = flag.Int("workers", 8, "how many worker processes TestLong runs")
-	dirFlag     = flag.String("dir", "", "the directory that the histories are made in; empty is /dev/shm where there is one")
+	opsFlag      = flag.Int("ops", 0, "how many operations TestLong makes")
+	seedFlag     = flag.Uint64("seed", 0, "the seed of what the processes do; 0 is a new one each time")
+	programsFlag = flag.Int("programs", 0, "how many operations TestLongOfPrograms makes, each a process")
+	workersFlag  = flag.Int("workers", 8, "how many worker processes TestLong runs")
+	dirFlag      = flag.String("dir", "", "the directory that the histories are made in; empty is /dev/shm where there is one")
 )
 
 // TestMain lets the test binary be each process of the tests: a worker, the owner, an agent, a foreign dispatcher, and fleetdeck itself.
@@ -41,6 +42,8 @@ func be(role string, args []string) int {
 		err = runOwner(args[0])
 	case "proof-worker":
 		err = runWorker(args[0], args[1], args[2])
+	case "proof-agent":
+		err = runAgent(args[0], args[1])
 	default:
 		return cli.Main(append([]string{role}, args...), cli.Build{Version: "test"})
 	}

@@ -55,7 +55,7 @@ type Op struct {
 	// Dropped is what a prune dropped.
 	Dropped []fleet.Pruned
 	// Hidden says of a spawn that the daemon's own steps after it are not on record: from here on its worker may be
-	// listed, and its entry settled, at any time.
+	// listed, and its entry settled, at any time. Of a reserve it says that some prunes are not on record.
 	Hidden bool
 }
 

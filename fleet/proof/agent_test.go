@@ -25,7 +25,11 @@ func runAgent(file, mode string) error {
 	if err := stamp("came"); err != nil {
 		return err
 	}
-	time.Sleep(time.Duration(20+rand.IntN(150)) * time.Millisecond) // its work
+	work := time.Duration(20+rand.IntN(150)) * time.Millisecond
+	if os.Getenv("FLEETDECK_SLOT") != "" {
+		work += 300 * time.Millisecond // long enough for others to find the slot taken
+	}
+	time.Sleep(work)
 	if err := stamp("left"); err != nil {
 		return err
 	}

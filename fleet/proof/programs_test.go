@@ -17,14 +17,16 @@ import (
 	"time"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/client"
+	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/proof"
 	"fleetdeck/fleet/state"
 )
 
 // programConfig is a fleet whose agents end by themselves, some of them before they are listed.
 const programConfig = `
-grace = "20s"
+grace = "6s"
 lock_wait = "10s"
 prune_wait = "2s"
 [profiles.worker]
@@ -51,9 +53,10 @@ type programs struct {
 	trees  []string
 	python string // the foreign dispatcher, where there is a python3
 
+	book *book.Book
+
 	mu   sync.Mutex // guards the rest
 	ops  []proof.Op
-	ends map[int]string // how the dispatcher with this pid ended
 	made int
 }
 
@@ -63,7 +66,7 @@ func newPrograms(t *testing.T, trees int) *programs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &programs{t: t, dir: scratch(t), exe: exe, ends: map[int]string{}}
+	p := &programs{t: t, dir: scratch(t), exe: exe}
 	conf := strings.NewReplacer("DIR", p.dir, "EXE", strconv.Quote(exe)).Replace(programConfig)
 	if err := os.WriteFile(filepath.Join(p.dir, "fleetdeck.toml"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
@@ -86,6 +89,9 @@ func newPrograms(t *testing.T, trees int) *programs {
 	})
 	if r, _ := p.run("up"); r.code != 0 {
 		t.Fatalf("up: exit %d: %s", r.code, r.stderr)
+	}
+	if p.book, err = book.Open(filepath.Join(p.dir, "state"), process.Now); err != nil {
+		t.Fatal(err)
 	}
 	return p
 }
@@ -141,12 +147,11 @@ func (p *programs) carry(cmd *exec.Cmd, harm func(*os.Process)) (ran, error) {
 	return r, nil
 }
 
-// record puts ops of one process on record, and how it ended.
-func (p *programs) record(client int, r ran, end string, ops ...proof.Op) {
+// record puts ops of one process on record.
+func (p *programs) record(client int, r ran, ops ...proof.Op) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.made++
-	p.ends[r.pid] = end
 	for _, op := range ops {
 		op.Client, op.Call, op.Return = client, r.call, r.end
 		p.ops = append(p.ops, op)
@@ -181,12 +186,12 @@ func (p *programs) client(n int, random *rand.Rand, stop func() bool) {
 
 func (p *programs) dispatch(client int, random *rand.Rand, tree string) {
 	args := []string{"dispatch", tree, "--profile", "worker", "--role", fleet.RoleDev}
-	grace := 20 * time.Second
+	grace := 6 * time.Second
 	pool := ""
 	switch random.IntN(6) {
-	case 0, 1:
+	case 0, 1, 2:
 		args[5], pool = "architect", "worker"
-	case 2:
+	case 3:
 		args[3], args[5], pool = "failing", "architect", "failing"
 	}
 	var harm func(*os.Process)
@@ -220,28 +225,27 @@ func (p *programs) dispatch(client int, random *rand.Rand, tree string) {
 		if !killed {
 			p.t.Errorf("dispatch: exit %d: %s", r.code, r.stderr)
 		}
-		p.record(client, r, "killed")
+		p.record(client, r)
 		return
 	}
 	reserve := proof.Op{Kind: proof.Reserve, Tree: tree, Early: r.call + int64(grace), Late: r.end + int64(grace)}
 	switch {
 	case out.Outcome == fleet.Accepted:
 		reserve.ID, reserve.Result = out.Reservation, proof.Done
-		p.record(client, r, out.Outcome, reserve, proof.Op{
+		p.record(client, r, reserve, proof.Op{
 			Kind: proof.Spawn, Tree: tree, ID: out.Reservation, Result: proof.Done, Pool: poolOf(out.Slot), Slot: out.Slot, Hidden: true,
 		})
 	case out.Outcome == fleet.Unknown:
-		p.record(client, r, out.Outcome)
+		p.record(client, r)
 	case strings.Contains(out.Message, " is occupied by member ") || strings.Contains(out.Message, " is reserved by "):
 		reserve.ID, reserve.Result, reserve.Code = "-", proof.No, out.Code
 		reserve.By = byOf(fleet.Refuse(out.Code, "%s", out.Message))
-		p.record(client, r, out.Outcome, reserve)
+		p.record(client, r, reserve)
 	default:
-		end := out.Outcome
-		if strings.Contains(out.Message, "which stays until its grace runs out") {
-			end = "not settled, and says so"
+		p.record(client, r)
+		if !strings.Contains(out.Message, "which stays until its grace runs out") {
+			p.leftNothing(r, out.Message)
 		}
-		p.record(client, r, end)
 	}
 }
 
@@ -255,21 +259,33 @@ func (p *programs) dispatchForeign(client int, tree string) {
 		return
 	}
 	id, accepted := strings.CutPrefix(strings.TrimSpace(r.stdout), "accepted: ")
-	end := fleet.Unknown
-	switch {
-	case accepted:
-		p.record(client, r, fleet.Accepted,
+	if accepted {
+		p.record(client, r,
 			proof.Op{Kind: proof.Reserve, Tree: tree, ID: id, Result: proof.Done, Early: r.call + int64(89*time.Second), Late: 1 << 62},
 			proof.Op{Kind: proof.Spawn, Tree: tree, ID: id, Result: proof.Done, Hidden: true})
 		return
-	case r.code == 3 || r.code == 6:
-		end = fleet.Refused
 	}
-	p.record(client, r, end)
+	p.record(client, r)
+	if r.code == 3 || r.code == 6 {
+		p.leftNothing(r, r.stderr)
+	}
+}
+
+// leftNothing checks that a dispatch that was refused left no reservation behind.
+func (p *programs) leftNothing(r ran, why string) {
+	entries, err := p.book.Read()
+	if err != nil {
+		p.t.Errorf("read the book: %v", err)
+	}
+	for _, e := range entries {
+		if e.Dispatcher.Pid == r.pid {
+			p.t.Errorf("left behind: reservation %s of %s, whose dispatch (pid %d) was refused: %s", e.ID, e.Tree, r.pid, why)
+		}
+	}
 }
 
 func (p *programs) reserve(client int, random *rand.Rand, tree string) (proof.Op, bool) {
-	grace := 20 * time.Second
+	grace := 6 * time.Second
 	if random.IntN(2) == 0 {
 		grace = 300 * time.Millisecond
 	}
@@ -283,7 +299,7 @@ func (p *programs) reserve(client int, random *rand.Rand, tree string) (proof.Op
 			op.By = byOf(fleet.Refuse(out.Code, "%s", out.Message))
 		}
 	}
-	p.record(client, r, "reserved", op)
+	p.record(client, r, op)
 	return op, op.Result == proof.Done
 }
 
@@ -298,7 +314,7 @@ func (p *programs) release(client int, of proof.Op) {
 		p.t.Errorf("release: exit %d: %s", r.code, r.stderr)
 		op.Result = proof.Unknown
 	}
-	p.record(client, r, "released", op)
+	p.record(client, r, op)
 }
 
 func (p *programs) prune(client int) {
@@ -308,7 +324,7 @@ func (p *programs) prune(client int) {
 	if err := json.Unmarshal([]byte(r.stdout), &report); err == nil && r.code == 0 {
 		op.Result, op.Dropped = proof.Done, report.Pruned
 	}
-	p.record(client, r, "pruned", op)
+	p.record(client, r, op)
 }
 
 // harass kills the daemon again and again, and starts it again.
@@ -347,7 +363,7 @@ func (p *programs) rest() error {
 		return err
 	}
 	c := client.New(dir.Socket, "")
-	for until := time.Now().Add(patience / 3); ; time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(patience / 4); ; time.Sleep(20 * time.Millisecond) {
 		busy := p.busy(c)
 		if busy == nil {
 			return nil

@@ -7,7 +7,11 @@ import (
 
 // TestEveryAnswerOfTheLedgerHasAnOrder is the short form of TestLong.
 func TestEveryAnswerOfTheLedgerHasAnOrder(t *testing.T) {
-	newLedger(t, seedOf(t), 6).run(t, 8000)
+	ops := 8000
+	if testing.Short() {
+		ops = 2000 // the race detector slows each process down
+	}
+	newLedger(t, seedOf(t), 6).run(t, ops)
 }
 
 // TestLong makes as many operations as -ops says.
@@ -20,7 +24,10 @@ func TestLong(t *testing.T) {
 
 // TestEveryAnswerOfTheProgramHasAnOrder is the short form of TestLongOfPrograms.
 func TestEveryAnswerOfTheProgramHasAnOrder(t *testing.T) {
-	programsRun(t, 120)
+	t.Parallel()
+	t.Run("while the daemon is killed and started again", func(t *testing.T) { t.Parallel(); programsRun(t, 50, true) })
+	// A daemon that starts counts its slots anew, and would forget that one was not given back.
+	t.Run("of one daemon", func(t *testing.T) { t.Parallel(); programsRun(t, 50, false) })
 }
 
 // TestLongOfPrograms runs as many processes of the program as -programs says, a thousand at a time.
@@ -29,15 +36,18 @@ func TestLongOfPrograms(t *testing.T) {
 		t.Skip("long: it runs with -programs 10000")
 	}
 	for made := 0; made < *programsFlag && !t.Failed(); made += 1000 {
-		programsRun(t, min(1000, *programsFlag-made))
+		programsRun(t, min(1000, *programsFlag-made), made%2000 == 0)
 	}
 }
 
-func programsRun(t *testing.T, ops int) {
+func programsRun(t *testing.T, ops int, killDaemon bool) {
 	t.Helper()
-	p := newPrograms(t, 3)
+	p := newPrograms(t, 4)
 	began := mono()
-	p.rampage(seedOf(t), 5, ops, true)
+	p.rampage(seedOf(t), 5, ops, killDaemon)
+	if t.Failed() {
+		return
+	}
 	if err := errors.Join(p.rest(), p.account(began)); err != nil {
 		draw(t, err)
 		t.Fatal(err)

@@ -25,9 +25,13 @@ func TestLong(t *testing.T) {
 // TestEveryAnswerOfTheProgramHasAnOrder is the short form of TestLongOfPrograms.
 func TestEveryAnswerOfTheProgramHasAnOrder(t *testing.T) {
 	t.Parallel()
-	t.Run("while the daemon is killed and started again", func(t *testing.T) { t.Parallel(); programsRun(t, 50, true) })
+	ops := 50
+	if testing.Short() {
+		ops = 20
+	}
+	t.Run("while the daemon is killed and started again", func(t *testing.T) { t.Parallel(); programsRun(t, ops, true) })
 	// A daemon that starts counts its slots anew, and would forget that one was not given back.
-	t.Run("of one daemon", func(t *testing.T) { t.Parallel(); programsRun(t, 50, false) })
+	t.Run("of one daemon", func(t *testing.T) { t.Parallel(); programsRun(t, ops, false) })
 }
 
 // TestLongOfPrograms runs as many processes of the program as -programs says, a thousand at a time.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/mutant"
+	"fleetdeck/lockfile"
 )
 
 // Plan says what a prune would drop by the file as it stands and the given roster. It takes no lock and writes nothing.
@@ -32,6 +34,10 @@ func (b *Book) Plan(roster fleet.Roster) (fleet.PruneReport, error) {
 // If the lock stays busy past the window the file is left alone: the report says "busy" and what the unpruned file holds,
 // beside an error that is a [fleet.CodeLockBusy] refusal.
 func (b *Book) Prune(ctx context.Context, window time.Duration, roster fleet.Roster) (fleet.PruneReport, error) {
+	var early *lockfile.Document
+	if mutant.PruneWithoutLock {
+		early, _ = b.parse(b.file.Read())
+	}
 	held, err := b.lock(ctx, window)
 	if err != nil {
 		report := fleet.PruneReport{Pruned: []fleet.Pruned{}, Lock: "busy"}
@@ -46,6 +52,9 @@ func (b *Book) Prune(ctx context.Context, window time.Duration, roster fleet.Ros
 	doc, err := b.readLocked(held)
 	if err != nil {
 		return report, err
+	}
+	if mutant.PruneWithoutLock && early != nil {
+		doc = early
 	}
 	now := b.now()
 	for tree, raw := range doc.All() {

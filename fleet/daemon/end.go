@@ -9,6 +9,7 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/launch"
+	"fleetdeck/fleet/mutant"
 	"fleetdeck/fleet/plain"
 )
 
@@ -41,7 +42,9 @@ func (t *tender) fail(term launch.Terminal, why error) {
 			return
 		}
 	}
-	t.d.pool.Release(rec.Reservation)
+	if !mutant.SlotKeptOnFailure {
+		t.d.pool.Release(rec.Reservation)
+	}
 	t.d.screens.forget(rec.ID)
 	t.d.hearings.close(rec.ID)
 	t.d.events.add("warn", "launch_failed", rec.Tree, rec.ID, "%s on %s: %v", rec.Role, rec.Profile, reason)

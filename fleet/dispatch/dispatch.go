@@ -15,6 +15,7 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/api"
 	"fleetdeck/fleet/book"
+	"fleetdeck/fleet/mutant"
 	"fleetdeck/fleet/tree"
 )
 
@@ -161,6 +162,9 @@ func (d *Dispatcher) dispatch(ctx context.Context, order fleet.Order, resumes st
 			WithHint("the reservation stays until its grace runs out; see 'fleetdeck trees' for what became of it")
 	}
 	err = d.undoWorktree(ctx, made, entry.ID, err)
+	if mutant.RefusedNotSettled {
+		return refused(out, err), err
+	}
 	if serr := d.settle(ctx, entry); serr != nil {
 		err = errors.Join(err, serr)
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/mutant"
 )
 
 // ErrNotReserved means that no slot is held under this reservation, so none can be bound.
@@ -74,6 +75,8 @@ func (p *Pool) Reserve(req Request) (fleet.Slot, error) {
 		}
 	}
 	switch {
+	case free != nil && mutant.SlotCheckedOnly:
+		return *free, nil
 	case free != nil:
 		free.State, free.Reservation, free.Member = fleet.SlotReserved, req.Reservation, req.Member
 		free.Tree, free.Since = req.Tree, p.now().Wall.UTC()

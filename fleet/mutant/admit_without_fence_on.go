@@ -1,0 +1,5 @@
+//go:build mutant_admit_without_fence
+
+package mutant
+
+const AdmitWithoutFence = true

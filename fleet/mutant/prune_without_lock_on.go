@@ -1,0 +1,5 @@
+//go:build mutant_prune_without_lock
+
+package mutant
+
+const PruneWithoutLock = true

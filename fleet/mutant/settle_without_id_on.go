@@ -1,0 +1,5 @@
+//go:build mutant_settle_without_id
+
+package mutant
+
+const SettleWithoutID = true

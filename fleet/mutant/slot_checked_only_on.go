@@ -1,0 +1,5 @@
+//go:build mutant_slot_checked_only
+
+package mutant
+
+const SlotCheckedOnly = true

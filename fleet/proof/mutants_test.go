@@ -1,0 +1,75 @@
+package proof_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+)
+
+var mutantsFlag = flag.String("mutants", "some", "which planted faults TestEveryMutantIsCaught looks for: some or all")
+
+// mutants are the planted faults of fleet/mutant: the tag, the test that must catch it, and what that must say.
+var mutants = []struct {
+	tag, test, says string
+	often           bool // looked for without -mutants all too
+}{
+	{"prune_without_lock", ledgerTest, "no order of its", true},
+	{"settle_without_id", ledgerTest, "no order of its", false},
+	{"release_without_id", ledgerTest, "no order of its", false},
+	{"roster_before_lock", ledgerTest, "no order of its|two worked at once", false},
+	{"admit_without_fence", ledgerTest, "no order of its|two worked at once", true},
+	{"slot_checked_only", ledgerTest, "no order of its|two worked at once", false},
+	{"slot_kept_on_failure", programTest, "left behind: slot", false},
+	{"refused_not_settled", programTest, "left behind: reservation", false},
+}
+
+const (
+	ledgerTest  = "^TestEveryAnswerOfTheLedgerHasAnOrder$"
+	programTest = "^TestEveryAnswerOfTheProgramHasAnOrder$/^of_one_daemon$"
+)
+
+// A net that catches nothing proves nothing: each planted fault must be seen within a minute.
+func TestEveryMutantIsCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: it runs without -short")
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skipf("no go command to build the faults with: %v", err)
+	}
+	for _, m := range mutants {
+		t.Run(m.tag, func(t *testing.T) {
+			if !m.often && *mutantsFlag != "all" {
+				t.Skip("it runs with -mutants all")
+			}
+			exe := filepath.Join(t.TempDir(), "proof.test")
+			build := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", "mutant_"+m.tag, "-o", exe, ".")
+			if out, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("build: %v: %s", err, out)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			said := regexp.MustCompile(m.says)
+			for seed, began := 1, time.Now(); ctx.Err() == nil; seed++ {
+				run := exec.CommandContext(ctx, exe, "-test.run", m.test, "-test.v", "-seed", strconv.Itoa(seed))
+				run.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // the drawing of a fault that was planted is of no use
+				run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
+				run.WaitDelay = time.Second
+				out, err := run.CombinedOutput()
+				switch {
+				case err != nil && said.Match(out):
+					t.Logf("caught in %s, with seed %d: %s", time.Since(began).Round(100*time.Millisecond), seed, said.Find(out))
+					return
+				case err != nil && ctx.Err() == nil:
+					t.Fatalf("failed in another way: %v: %s", err, out)
+				}
+			}
+			t.Error("not caught within a minute")
+		})
+	}
+}

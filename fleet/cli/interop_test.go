@@ -44,6 +44,7 @@ var languages = []language{
 	}},
 	{name: "Python", file: "dispatch.py", run: []string{"python3"}, needs: [][]string{{"python3", "-c", "import fcntl"}}},
 	{name: "Perl", file: "dispatch.pl", run: []string{"perl"}, needs: [][]string{{"perl", "-MJSON::PP", "-MIO::Socket::UNIX", "-e", "1"}}},
+	{name: "Node", file: "dispatch.mjs", run: []string{"node"}, needs: [][]string{{"node", "-e", "AbortSignal.timeout(1)"}}},
 	{name: "Java", file: "Dispatch.java", run: []string{"java"}, needs: [][]string{{"javac", "--release", "17", "-version"}, {"java", "-version"}}},
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/client"
 )
 
 var rounds = flag.Int("rounds", 5, "how often the dispatcher of each language competes with ours for a tree")
@@ -26,10 +27,10 @@ func TestForeignDispatcherKeepsThePromiseRoundAfterRound(t *testing.T) {
 			r.snippet(l)
 			r.must(nil, "up")
 			r.must(nil, "lock", "--", "true")
-			tree := r.repo("api")
+			daemon, tree := client.New(r.socket(), ""), r.repo("api")
 			won := 0
 			for round := range *rounds {
-				if r.oneRound(l, tree, round%2 == 0) {
+				if r.oneRound(l, daemon, tree, round%2 == 0) {
 					won++
 				}
 				if got := len(r.starts()); got != round+1 {
@@ -46,7 +47,7 @@ func TestForeignDispatcherKeepsThePromiseRoundAfterRound(t *testing.T) {
 
 // oneRound lets l's dispatcher and two of ours go for tree, demands that one of them is accepted and its agent runs there alone, and
 // ends that agent. It reports whether the foreign one won.
-func (r *rig) oneRound(l language, tree string, foreignFirst bool) (won bool) {
+func (r *rig) oneRound(l language, daemon *client.Client, tree string, foreignFirst bool) (won bool) {
 	r.t.Helper()
 	before := len(r.starts())
 	theirs := r.foreign(l, tree, "worker")
@@ -90,8 +91,33 @@ func (r *rig) oneRound(l language, tree string, foreignFirst bool) (won bool) {
 	if count(codes, 0) != 1 || count(codes, 0)+count(codes, 3)+count(codes, 4) != len(codes) {
 		r.t.Fatalf("exit codes %v, want one 0, and 3 or 4 for the others; the foreign one, first, says %s", codes, theirs.out.String())
 	}
-	r.await("its agent is listed and runs", func() bool { return len(r.alive()) == 1 && len(r.starts()) > before })
-	r.must(nil, "stop", r.alive()[0].ID)
-	r.awaitOccupancy(tree, fleet.Free)
+	var member string
+	r.await("its agent is listed and runs", func() bool {
+		roster := r.roster(daemon)
+		for _, m := range roster.Members {
+			if m.Alive() {
+				member = m.ID
+			}
+		}
+		return member != "" && len(roster.Launches) == 0 && len(r.starts()) > before
+	})
+	if err := daemon.Stop(r.t.Context(), member); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, m := range r.roster(daemon).Members {
+		if m.Alive() {
+			r.t.Fatalf("member %s lives though the one of this round, %s, was ended", m.ID, member)
+		}
+	}
 	return codes[0] == 0
+}
+
+// roster is the daemon's, asked for without a process: thousands of rounds do so.
+func (r *rig) roster(daemon *client.Client) fleet.Roster {
+	r.t.Helper()
+	roster, err := daemon.Roster(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return roster
 }

@@ -705,6 +705,8 @@ func TestChildKeepsTheLockOfItsShellUnlessItIsClosed(t *testing.T) {
 			}()
 			if _, stderr, code := r.fleetdeck("lock", "--wait", "100ms", "--", "true"); code != tt.want {
 				t.Errorf("exit %d, want %d: %s", code, tt.want, stderr)
+			} else if _, err := os.Stat("/proc/locks"); err == nil && code == 4 && !strings.Contains(stderr, fmt.Sprintf("pid %d (", pid)) {
+				t.Errorf("it says %q, which does not name the child, pid %d", stderr, pid)
 			}
 		})
 	}

@@ -44,6 +44,7 @@ var languages = []language{
 	}},
 	{name: "Python", file: "dispatch.py", run: []string{"python3"}, needs: [][]string{{"python3", "-c", "import fcntl"}}},
 	{name: "Perl", file: "dispatch.pl", run: []string{"perl"}, needs: [][]string{{"perl", "-MJSON::PP", "-MIO::Socket::UNIX", "-e", "1"}}},
+	{name: "Node", file: "dispatch.mjs", run: []string{"node"}, needs: [][]string{{"node", "-e", "AbortSignal.timeout(1)"}}},
 	{name: "Java", file: "Dispatch.java", run: []string{"java"}, needs: [][]string{{"javac", "--release", "17", "-version"}, {"java", "-version"}}},
 }
 
@@ -704,6 +705,8 @@ func TestChildKeepsTheLockOfItsShellUnlessItIsClosed(t *testing.T) {
 			}()
 			if _, stderr, code := r.fleetdeck("lock", "--wait", "100ms", "--", "true"); code != tt.want {
 				t.Errorf("exit %d, want %d: %s", code, tt.want, stderr)
+			} else if _, err := os.Stat("/proc/locks"); err == nil && code == 4 && !strings.Contains(stderr, fmt.Sprintf("pid %d (", pid)) {
+				t.Errorf("it says %q, which does not name the child, pid %d", stderr, pid)
 			}
 		})
 	}

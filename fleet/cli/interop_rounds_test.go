@@ -28,26 +28,25 @@ func TestForeignDispatcherKeepsThePromiseRoundAfterRound(t *testing.T) {
 			r.must(nil, "up")
 			r.must(nil, "lock", "--", "true")
 			daemon, tree := client.New(r.socket(), ""), r.repo("api")
-			won := 0
+			won := map[string]int{}
 			for round := range *rounds {
-				if r.oneRound(l, daemon, tree, round%2 == 0) {
-					won++
-				}
-				if got := len(r.starts()); got != round+1 {
-					t.Fatalf("after %d rounds %d agents were started", round+1, got)
+				won[r.oneRound(l, daemon, tree, round%2 == 0)]++
+				if got := len(r.starts()); got != won["theirs"]+won["ours"] {
+					t.Fatalf("after %d rounds, won %v, %d agents were started", round+1, won, got)
 				}
 			}
-			if won == 0 {
+			if won["theirs"] == 0 {
 				t.Error("the foreign dispatcher never won")
 			}
-			t.Logf("%d rounds, of which the foreign dispatcher won %d", *rounds, won)
+			t.Logf("%d rounds, won: %v", *rounds, won)
 		})
 	}
 }
 
 // oneRound lets l's dispatcher and two of ours go for tree, demands that one of them is accepted and its agent runs there alone, and
-// ends that agent. It reports whether the foreign one won.
-func (r *rig) oneRound(l language, daemon *client.Client, tree string, foreignFirst bool) (won bool) {
+// ends that agent. It says who won. Nobody may win only where somebody found the lock busy or the daemon silent for too long, as
+// happens on a machine that is overloaded.
+func (r *rig) oneRound(l language, daemon *client.Client, tree string, foreignFirst bool) (won string) {
 	r.t.Helper()
 	before := len(r.starts())
 	theirs := r.foreign(l, tree, "worker")
@@ -88,8 +87,12 @@ func (r *rig) oneRound(l language, daemon *client.Client, tree string, foreignFi
 		cmd.Wait()
 		codes = append(codes, cmd.ProcessState.ExitCode())
 	}
-	if count(codes, 0) != 1 || count(codes, 0)+count(codes, 3)+count(codes, 4) != len(codes) {
-		r.t.Fatalf("exit codes %v, want one 0, and 3 or 4 for the others; the foreign one, first, says %s", codes, theirs.out.String())
+	accepted, gaveUp := count(codes, 0), count(codes, 4)+count(codes, 6)
+	if accepted > 1 || accepted == 0 && gaveUp == 0 || accepted+count(codes, 3)+gaveUp != len(codes) {
+		r.t.Fatalf("exit codes %v, want one 0, and 3, 4 or 6 for the others; the foreign one, first, says %s", codes, theirs.out.String())
+	}
+	if accepted == 0 {
+		return "nobody"
 	}
 	var member string
 	r.await("its agent is listed and runs", func() bool {
@@ -109,7 +112,10 @@ func (r *rig) oneRound(l language, daemon *client.Client, tree string, foreignFi
 			r.t.Fatalf("member %s lives though the one of this round, %s, was ended", m.ID, member)
 		}
 	}
-	return codes[0] == 0
+	if codes[0] == 0 {
+		return "theirs"
+	}
+	return "ours"
 }
 
 // roster is the daemon's, asked for without a process: thousands of rounds do so.

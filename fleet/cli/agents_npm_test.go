@@ -373,3 +373,24 @@ func TestRealOpenCodeWithinAnotherIsNotHeardAsIt(t *testing.T) {
 		t.Errorf("its session was %q, and now %q: another spoke for it", before.Session, after.Session)
 	}
 }
+
+func TestRealGeminiIsDispatched(t *testing.T) {
+	bin := installAgent(t, "@google/gemini-cli")
+	m := newModel(t, "", "")
+	r, _ := realAgent(t, "gemini", bin, m, []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=MODEL"}, "")
+	r.write("home/.gemini/settings.json", `{"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}},
+		"general":{"disableAutoUpdate":true},"privacy":{"usageStatisticsEnabled":false},"model":{"name":"gemini-2.5-flash"}}`)
+	out, code := r.dispatch(r.repo("api"), "--profile", "real", "--task", theTask, "--wait")
+	if code != 0 {
+		t.Fatalf("dispatch: exit %d: %s", code, out.Message)
+	}
+	r.awaitSlow("charter and task reach the model", func() bool { return m.heard(theTask) && m.heard(strings.TrimSpace(theCharter)) })
+	r.awaitState(out.Member, fleet.StateWorking, "title")
+	m.answer(2)
+	r.awaitState(out.Member, fleet.StateIdle, "title")
+	r.must(&out, "restart", "--resume", out.Member, "--task", "and then rest", "--wait")
+	r.awaitSlow("the session and what is new reach the model", func() bool { return m.heard("and then rest", lastWord, theTask) })
+	m.answer(2)
+	r.awaitState(out.Member, fleet.StateIdle, "title")
+	r.killed(out.Member)
+}

@@ -323,7 +323,7 @@ func TestRealClaudeInAnEmptyHomeIsNeverIdle(t *testing.T) {
 // awaitSlow is await for an agent that takes long to come up, above all where many do at once.
 func (r *rig) awaitSlow(what string, ok func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(4 * patience); !ok() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(10 * patience); !ok() && time.Now().Before(deadline); {
 		time.Sleep(100 * time.Millisecond)
 	}
 	r.await(what, ok)
@@ -335,8 +335,9 @@ func openCode(t *testing.T, m *model) (r *rig, member string) {
 	bin := installAgent(t, "opencode-ai")
 	r, _ = realAgent(t, "opencode", bin, m, []string{
 		"OPENCODE_CONFIG=DIR/opencode.json", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
-		"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "NO_PROXY=127.0.0.1,localhost", // what is elsewhere is refused at once
+		"NPM_CONFIG_REGISTRY=MODEL", // what it would install for its plugins is refused at once, where it would try for minutes
 	}, "")
+	r.write("home/.npmrc", "registry="+m.URL+"/\nfetch-retries=0\n")
 	r.write("opencode.json", fmt.Sprintf(`{"model":"stub/stub","small_model":"stub/stub","autoupdate":false,"share":"disabled","provider":{"stub":{
 		"npm":"@ai-sdk/openai-compatible","name":"stub","options":{"baseURL":"%s/v1","apiKey":"x"},"models":{"stub":{"name":"stub"}}}}}`, m.URL))
 	out, code := r.dispatch(r.repo("api"), "--profile", "real", "--task", theTask, "--wait")

@@ -27,6 +27,7 @@ func TestRecordedScreensAreRead(t *testing.T) {
 		{"codex-trust", fleet.StateWaiting, "Trust this folder?"},
 		{"codex-approval", fleet.StateWaiting, "Would you like to run the following command?"},
 		{"codex-prompt", fleet.StateUnknown, ""},
+		{"gemini-prompt", fleet.StateUnknown, ""},
 		{"gemini-trust", fleet.StateWaiting, "Do you trust the files in this folder?"},
 	} {
 		t.Run(tt.file, func(t *testing.T) {

@@ -323,7 +323,7 @@ func TestRealClaudeInAnEmptyHomeIsNeverIdle(t *testing.T) {
 // awaitSlow is await for an agent that takes long to come up, above all where many do at once.
 func (r *rig) awaitSlow(what string, ok func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(4 * patience); !ok() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(10 * patience); !ok() && time.Now().Before(deadline); {
 		time.Sleep(100 * time.Millisecond)
 	}
 	r.await(what, ok)
@@ -335,8 +335,9 @@ func openCode(t *testing.T, m *model) (r *rig, member string) {
 	bin := installAgent(t, "opencode-ai")
 	r, _ = realAgent(t, "opencode", bin, m, []string{
 		"OPENCODE_CONFIG=DIR/opencode.json", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
-		"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "NO_PROXY=127.0.0.1,localhost", // what is elsewhere is refused at once
+		"NPM_CONFIG_REGISTRY=MODEL", // what it would install for its plugins is refused at once, where it would try for minutes
 	}, "")
+	r.write("home/.npmrc", "registry="+m.URL+"/\nfetch-retries=0\n")
 	r.write("opencode.json", fmt.Sprintf(`{"model":"stub/stub","small_model":"stub/stub","autoupdate":false,"share":"disabled","provider":{"stub":{
 		"npm":"@ai-sdk/openai-compatible","name":"stub","options":{"baseURL":"%s/v1","apiKey":"x"},"models":{"stub":{"name":"stub"}}}}}`, m.URL))
 	out, code := r.dispatch(r.repo("api"), "--profile", "real", "--task", theTask, "--wait")
@@ -372,4 +373,25 @@ func TestRealOpenCodeWithinAnotherIsNotHeardAsIt(t *testing.T) {
 	if r.must(&after, "explain", member); after.Session != before.Session || before.Session == "" {
 		t.Errorf("its session was %q, and now %q: another spoke for it", before.Session, after.Session)
 	}
+}
+
+func TestRealGeminiIsDispatched(t *testing.T) {
+	bin := installAgent(t, "@google/gemini-cli")
+	m := newModel(t, "", "")
+	r, _ := realAgent(t, "gemini", bin, m, []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=MODEL"}, "")
+	r.write("home/.gemini/settings.json", `{"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}},
+		"general":{"disableAutoUpdate":true},"privacy":{"usageStatisticsEnabled":false},"model":{"name":"gemini-2.5-flash"}}`)
+	out, code := r.dispatch(r.repo("api"), "--profile", "real", "--task", theTask, "--wait")
+	if code != 0 {
+		t.Fatalf("dispatch: exit %d: %s", code, out.Message)
+	}
+	r.awaitSlow("charter and task reach the model", func() bool { return m.heard(theTask) && m.heard(strings.TrimSpace(theCharter)) })
+	r.awaitState(out.Member, fleet.StateWorking, "title")
+	m.answer(2)
+	r.awaitState(out.Member, fleet.StateIdle, "title")
+	r.must(&out, "restart", "--resume", out.Member, "--task", "and then rest", "--wait")
+	r.awaitSlow("the session and what is new reach the model", func() bool { return m.heard("and then rest", lastWord, theTask) })
+	m.answer(2)
+	r.awaitState(out.Member, fleet.StateIdle, "title")
+	r.killed(out.Member)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // model is a model server on the loopback: it keeps what it was asked, and answers each turn once it is let go. It speaks the
-// three protocols that agents speak, as far as a turn needs: a tool once, where one is asked for, and a last word.
+// four protocols that agents speak, as far as a turn needs: a tool once, where one is asked for, and a last word.
 type model struct {
 	URL string
 	// tool is the tool that the first answer calls, with its input; none where empty.
@@ -146,6 +146,8 @@ func (m *model) respond(w io.Writer, path string, call bool) {
 		for _, data := range []string{fmt.Sprintf(chunk, delta, "null"), fmt.Sprintf(chunk, "{}", reason), "[DONE]"} {
 			fmt.Fprintf(w, "data: %s\n\n", data)
 		}
+	case strings.Contains(path, "GenerateContent"):
+		fmt.Fprintf(w, "data: %s\n\n", `{"candidates":[{"content":{"role":"model","parts":[{"text":"`+lastWord+`"}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2}}`)
 	default:
 		block, delta, reason := `{"type":"text","text":""}`, `{"type":"text_delta","text":"`+lastWord+`"}`, "end_turn"
 		if call {

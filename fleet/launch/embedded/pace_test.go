@@ -47,7 +47,6 @@ func TestOutputIsJoinedUntilSomethingIsNews(t *testing.T) {
 				have += uint64(len(text))
 				eventually(t, "it is printed", func() bool { return status(t, term).Output == have })
 			}
-			from := have
 			prints("\x1b]9;first\a" + tt.before) // news, so that the next one is not the first
 			next(t, frames, "the news before", isData)
 			want := ""
@@ -55,7 +54,7 @@ func TestOutputIsJoinedUntilSomethingIsNews(t *testing.T) {
 				prints(text)
 				want += text
 			}
-			from = have - uint64(len(want))
+			from := have - uint64(len(want))
 			prints(tt.news)
 			if f := next(t, frames, "the news", isData); string(f.Data) != want+tt.news || f.Offset != from {
 				t.Errorf("got %q at %d, want %q at %d in one piece", f.Data, f.Offset, want+tt.news, from)

@@ -64,6 +64,14 @@ func (h *Held) Unlock() error {
 	return nil
 }
 
+// Check tells whether the lock still guards anything: [ErrLockLost] where its file was removed or replaced, and others may have a
+// lock of that name.
+func (h *Held) Check() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.check()
+}
+
 // check returns why the section is not ours any more, if so. h.mu is held.
 func (h *Held) check() error {
 	if h.grant == nil {

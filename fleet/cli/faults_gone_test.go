@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -9,17 +10,13 @@ import (
 	"fleetdeck/fleet"
 )
 
-// TestARemovedStateDirectorySendsNobodyAndEndsNobody removes everything under a running daemon, a console and an agent.
-func TestARemovedStateDirectorySendsNobodyAndEndsNobody(t *testing.T) {
+// TestARemovedStateDirectorySendsNobodyAndEndsNoAgent removes everything under a running daemon, a console and an agent.
+func TestARemovedStateDirectorySendsNobodyAndEndsNoAgent(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, agents+`
-[profiles.known]
-command = ["DIR/claude"]
-`)
-	r.handStarted() // the program of profile known, by whose name an agent is seen
+	r := newRig(t, agents)
 	r.must(nil, "up")
 	tree, other := r.repo("api"), r.repo("other")
-	if out, code := r.dispatch(tree, "--profile", "known", "--wait"); code != 0 {
+	if out, code := r.dispatch(tree, "--profile", "worker", "--wait"); code != 0 {
 		t.Fatalf("dispatch: exit %d, %+v", code, out)
 	}
 	agent, daemon := r.members()[0].Pid, r.daemonPid()
@@ -31,6 +28,7 @@ command = ["DIR/claude"]
 		}
 	})
 
+	syscall.Kill(daemon, syscall.SIGSTOP) // so that it notices only when there is another one
 	if err := os.RemoveAll(r.state); err != nil {
 		t.Fatal(err)
 	}
@@ -42,19 +40,49 @@ command = ["DIR/claude"]
 	if rows := r.reservations(); len(rows) > 0 {
 		t.Errorf("reservations: %+v", rows)
 	}
-	for name, pid := range map[string]int{"the agent": agent, "the daemon": daemon, "the console": c.cmd.Process.Pid} {
-		if !processAlive(pid) {
-			t.Errorf("%s has ended", name)
-		}
+	if !processAlive(agent) {
+		t.Error("the agent has ended")
 	}
 
-	// The daemon of the new directory knows nobody, but sees who works in the tree.
+	// The daemon of the new directory knows nobody, but sees who works in the tree. The old one ends and leaves its socket alone.
 	r.must(nil, "up")
-	if out, code := r.dispatch(tree, "--profile", "known"); code != 3 || out.Code != fleet.CodeTreeForeign {
+	syscall.Kill(daemon, syscall.SIGCONT)
+	r.await("the daemon of the old directory ends", func() bool { return !processAlive(daemon) })
+	if pid := r.daemonPid(); pid == daemon || !processAlive(pid) {
+		t.Errorf("daemon %d answers, want one after %d", pid, daemon)
+	}
+	if out, code := r.dispatch(tree, "--profile", "worker"); code != 3 || out.Code != fleet.CodeTreeForeign {
 		t.Errorf("dispatch to where the agent works: exit %d, %+v, want 3, tree_foreign", code, out)
 	}
 	if out, code := r.dispatch(other, "--profile", "worker", "--wait"); code != 0 {
 		t.Errorf("dispatch to a free tree: exit %d, %+v", code, out)
 	}
+	if !processAlive(agent) {
+		t.Error("the agent has ended with the old daemon")
+	}
+	c.shows("src/other") // the console is that of the new directory
 	c.quits()
+}
+
+func TestAnAgentOfAnotherFleetIsForeignWhateverItsProgramIs(t *testing.T) {
+	t.Parallel()
+	theirs, ours := newRig(t, agents), newRig(t, agents)
+	theirs.must(nil, "up")
+	ours.must(nil, "up")
+	tree := theirs.repo("api")
+	if out, code := theirs.dispatch(tree, "--profile", "worker", "--wait"); code != 0 {
+		t.Fatalf("dispatch: exit %d, %+v", code, out)
+	}
+	out, code := ours.dispatch(tree, "--profile", "worker")
+	if pid := strconv.Itoa(theirs.members()[0].Pid); code != 3 || out.Code != fleet.CodeTreeForeign || !strings.Contains(out.Message, pid) {
+		t.Errorf("dispatch beside a member of another fleet: exit %d, %+v, want 3, tree_foreign, pid %s", code, out, pid)
+	}
+	if out, code := theirs.dispatch(tree, "--profile", "worker"); code != 3 || out.Code != fleet.CodeTreeOccupied {
+		t.Errorf("dispatch beside one's own member: exit %d, %+v, want 3, tree_occupied", code, out)
+	}
+	theirs.must(nil, "stop", theirs.members()[0].ID)
+	ours.await("the tree is free again", func() bool { return ours.tree(tree).Foreign.Pid == 0 })
+	if out, code := ours.dispatch(tree, "--profile", "worker", "--wait"); code != 0 {
+		t.Errorf("dispatch after its end: exit %d, %+v", code, out)
+	}
 }

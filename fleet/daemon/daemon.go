@@ -25,6 +25,7 @@ import (
 	"fleetdeck/fleet/launch"
 	"fleetdeck/fleet/slots"
 	"fleetdeck/fleet/state"
+	"fleetdeck/lockfile"
 )
 
 // Options are what a daemon is made of.
@@ -122,12 +123,36 @@ func run(ctx context.Context, opts Options, slots pool) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(opts.State.Socket)
+	defer func() {
+		if d.reg.check() == nil { // else the socket is that of the next one
+			os.Remove(opts.State.Socket)
+		}
+	}()
 	if err := d.serveMCP(); err != nil {
 		listener.Close()
 		return err
 	}
-	return d.serve(listener)
+	d.tending.Go(d.guard)
+	if err := d.serve(listener); err != nil {
+		return err
+	}
+	if err := context.Cause(d.ctx); errors.Is(err, lockfile.ErrLockLost) {
+		return err
+	}
+	return nil
+}
+
+// guard ends a daemon whose state directory was removed or replaced: another one can begin there, and this one would answer for
+// a fleet that is not the one on disk. Its agents go on.
+func (d *Daemon) guard() {
+	for sleep(d.ctx, time.Second) {
+		if err := d.reg.check(); errors.Is(err, lockfile.ErrLockLost) {
+			err = fmt.Errorf("the state directory %s was removed or replaced; members go on, and count as foreign for the next daemon: %w", d.State.Path, err)
+			d.Log("%v", err)
+			d.cancel(err)
+			return
+		}
+	}
 }
 
 // restore takes over what an earlier daemon left: slots first, so that none is given away, then a tender for each record that

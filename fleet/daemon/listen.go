@@ -23,6 +23,8 @@ func listen(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
+	// By the time that it is closed the path may name the socket of another daemon.
+	listener.(*net.UnixListener).SetUnlinkOnClose(false)
 	return listener, nil
 }
 

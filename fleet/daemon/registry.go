@@ -192,6 +192,9 @@ func (r *registry) load() error {
 
 func (r *registry) close() error { return r.held.Unlock() }
 
+// check tells whether this is still the registry of its state directory.
+func (r *registry) check() error { return r.held.Check() }
+
 func (r *registry) view() *registryView { return r.now.Load() }
 
 func (r *registry) get(id string) (record, bool) {

@@ -1,6 +1,9 @@
 // Package foreign finds who works in a tree without having been sent there: agents that people started by hand, and any
 // process whose working directory is in the way of removing a tree.
 //
+// An agent that another fleet started, or this one before its state was lost, is found by the holder of its terminal,
+// whatever its program is.
+//
 // It reads the process table and nothing else, and holds nobody up: agents are looked for when somebody asks, once a second at
 // most for all trees together. What it finds is true of that moment only, since such agents take no lock and ask nobody; a
 // process of another user is seen only by root. It sees nothing on systems without /proc: [Supported] says so.
@@ -53,7 +56,7 @@ func NewScanner() *Scanner { return &Scanner{known: map[fleet.Process]origin{}} 
 func (s *Scanner) Agents(ours func(member string) bool) []fleet.ForeignAgent {
 	var agents []fleet.ForeignAgent
 	var kin [][]int // the ancestors of each
-	for _, c := range s.look() {
+	for _, c := range s.look(ours) {
 		if slices.ContainsFunc(c.marks, ours) || !process.Alive(c.Process) {
 			continue
 		}
@@ -79,11 +82,11 @@ func (s *Scanner) Agents(ours func(member string) bool) []fleet.ForeignAgent {
 }
 
 // look gives what was found not longer than maxAge ago.
-func (s *Scanner) look() []candidate {
+func (s *Scanner) look(ours func(member string) bool) []candidate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.at.IsZero() || time.Since(s.at) > maxAge {
-		s.found = s.scan()
+		s.found = s.scan(ours)
 		s.at = time.Now()
 		known := make(map[fleet.Process]origin, len(s.found))
 		for _, c := range s.found {

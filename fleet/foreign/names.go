@@ -36,6 +36,22 @@ var valued = map[string][]string{
 	"sh":     {"-o"}, "bash": {"-o", "-O", "--rcfile", "--init-file"}, "dash": {"-o"}, "zsh": {"-o"}, "ksh": {"-o"},
 }
 
+// heldBy is the member whose terminal argv is the holder of; empty if it is no holder.
+func heldBy(argv []string) string {
+	if len(argv) != 4 || argv[1] != "holder" && argv[1] != "pane" || argv[2] != "--dir" {
+		return ""
+	}
+	return path.Base(argv[3])
+}
+
+// programOf is the name of what argv runs.
+func programOf(argv []string) string {
+	if len(argv) == 0 {
+		return "agent"
+	}
+	return path.Base(argv[0])
+}
+
 // agentOf names the agent that a command line runs, by itself or through an interpreter; empty if it is none.
 func agentOf(argv []string) string {
 	if len(argv) == 0 {

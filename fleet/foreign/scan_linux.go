@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,15 +30,10 @@ const (
 	ticks = 100
 )
 
-// scan reads the command line of each process, and more only of those that run an agent.
-func (s *Scanner) scan() []candidate {
-	var found []candidate
-	buf := make([]byte, maxLine)
-	eachPid(func(pid int) {
-		agent := agentOf(commandLine(pid, buf))
-		if agent == "" {
-			return
-		}
+// scan reads the command line of each process, and more only of those that run an agent, or hold one that is not ours.
+func (s *Scanner) scan(ours func(member string) bool) []candidate {
+	found := map[int]candidate{}
+	add := func(pid int, agent string) {
 		p, err := process.Of(pid)
 		if err != nil {
 			return
@@ -46,9 +42,37 @@ func (s *Scanner) scan() []candidate {
 		if !ok {
 			o = originOf(p)
 		}
-		found = append(found, candidate{p, agent, o})
+		found[pid] = candidate{p, agent, o}
+	}
+	buf := make([]byte, maxLine)
+	eachPid(func(pid int) {
+		argv := commandLine(pid, buf)
+		if agent := agentOf(argv); agent != "" {
+			add(pid, agent)
+		} else if member := heldBy(argv); member != "" && !ours(member) {
+			for _, child := range children(pid) {
+				if _, known := found[child]; !known {
+					add(child, programOf(commandLine(child, buf)))
+				}
+			}
+		}
 	})
-	return found
+	return slices.Collect(maps.Values(found))
+}
+
+// children gives the children of pid.
+func children(pid int) []int {
+	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	var all []int
+	for _, task := range tasks {
+		list, _ := os.ReadFile(task)
+		for field := range strings.FieldsSeq(string(list)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				all = append(all, child)
+			}
+		}
+	}
+	return all
 }
 
 func eachPid(visit func(pid int)) error {

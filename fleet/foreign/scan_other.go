@@ -18,7 +18,7 @@ import (
 // Supported says whether this system shows what other processes run, and where.
 const Supported = false
 
-func (s *Scanner) scan() []candidate { return nil }
+func (s *Scanner) scan(func(member string) bool) []candidate { return nil }
 
 func locate(int) (dir string, top fleet.Tree, ok bool) { return "", top, false }
 

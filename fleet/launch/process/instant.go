@@ -24,7 +24,7 @@ func Now() fleet.Instant {
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
 		now.Boot = "" // without the monotonic clock no deadline may be read on it
 	} else {
-		now.Mono = time.Duration(ts.Nano())
+		now.Mono = time.Duration(ts.Nano()) - monotonicOffset()
 	}
 	return now
 }

@@ -20,6 +20,9 @@ type Linked struct {
 	// Missing says that the directory is gone, Locked that somebody locked the worktree with git.
 	Missing, Locked bool
 
+	// Trust lets git run what the repository names, as [Worktrees] says.
+	Trust bool
+
 	mainBranch string // the ref that the main worktree is on
 }
 
@@ -96,7 +99,8 @@ func (l Linked) Look(ctx context.Context) (Work, error) { return l.lookAt(ctx, l
 // lookAt is Look where l is at path for the moment.
 func (l Linked) lookAt(ctx context.Context, path string) (Work, error) {
 	var w Work
-	out, err := git(ctx, path, "-c", "core.fsmonitor=false", "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none")
+	args := []string{"status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none"}
+	out, _, err := call{dir: path, args: args, timeout: gitTimeout, reads: true, trust: l.Trust}.run(ctx)
 	if err != nil {
 		return w, err
 	}
@@ -173,7 +177,7 @@ func (l Linked) Remove(ctx context.Context, may Removal, vacant func(at string) 
 	if err := check(l.Path); err != nil {
 		return err
 	}
-	if err := takeAway(ctx, l.Main, l.Tree, may.Uncommitted, check); err != nil {
+	if err := takeAway(ctx, repository{l.Main, l.Trust}, l.Tree, may.Uncommitted, check); err != nil {
 		return err
 	}
 	if dir := filepath.Dir(l.Path); strings.HasSuffix(dir, besideRepository) {

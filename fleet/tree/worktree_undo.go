@@ -41,17 +41,25 @@ func Remade(t fleet.Tree, m fleet.MadeWorktree) *Worktree {
 }
 
 func (made *Worktree) remove(ctx context.Context, vacant func(at string) error) error {
-	if err := takeAway(ctx, made.main, made.Tree, false, vacant); err != nil {
+	if err := takeAway(ctx, made.repository(), made.Tree, false, vacant); err != nil {
 		return err
 	}
 	made.dropParents()
 	return made.dropBranch(ctx)
 }
 
-// takeAway removes the linked worktree t of the repository of main, with what is new in it only by force. It is moved aside before
+// repository is where git is run to change the worktrees of a repository.
+type repository struct {
+	main  string // a directory of it that stays
+	trust bool
+}
+
+func (made *Worktree) repository() repository { return repository{made.main, made.Trust} }
+
+// takeAway removes the linked worktree t of the repository, with what is new in it only by force. It is moved aside before
 // vacant is asked about it at its new place, and put back if that fails.
-func takeAway(ctx context.Context, main string, t fleet.Tree, force bool, vacant func(aside string) error) error {
-	unlock, err := lockRepository(ctx, main)
+func takeAway(ctx context.Context, r repository, t fleet.Tree, force bool, vacant func(aside string) error) error {
+	unlock, err := lockRepository(ctx, r.main)
 	if err != nil {
 		return err
 	}
@@ -68,7 +76,7 @@ func takeAway(ctx context.Context, main string, t fleet.Tree, force bool, vacant
 	}
 	defer os.Remove(out)
 	aside := filepath.Join(out, filepath.Base(t.Path))
-	if _, err := worktree(ctx, main, "move", "--", t.Path, aside); err != nil {
+	if _, err := r.worktree(ctx, "move", "--", t.Path, aside); err != nil {
 		return err
 	}
 	if err = vacant(aside); err == nil {
@@ -76,10 +84,10 @@ func takeAway(ctx context.Context, main string, t fleet.Tree, force bool, vacant
 		if force {
 			args = []string{"remove", "--force", "--", aside}
 		}
-		_, err = worktree(ctx, main, args...)
+		_, err = r.worktree(ctx, args...)
 	}
 	if err != nil {
-		_, back := worktree(ctx, main, "move", "--", aside, t.Path)
+		_, back := r.worktree(ctx, "move", "--", aside, t.Path)
 		return errors.Join(err, back)
 	}
 	return nil
@@ -92,7 +100,7 @@ func (made *Worktree) abandon(ctx context.Context, brokenOff bool) error {
 	if brokenOff {
 		args = []string{"remove", "--force", "--force", "--", made.Path} // twice: git locks what it has not filled yet
 	}
-	if _, err := worktree(ctx, made.main, args...); err != nil {
+	if _, err := made.repository().worktree(ctx, args...); err != nil {
 		// Where git has not come to it, or has tidied up itself, the directory is empty or gone.
 		if rerr := os.Remove(made.Path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 			return made.stays(err)
@@ -122,10 +130,10 @@ func (made *Worktree) dropBranch(ctx context.Context) error {
 	return nil
 }
 
-// worktree runs git worktree in the repository of main.
-func worktree(ctx context.Context, main string, args ...string) ([]byte, error) {
+// worktree runs git worktree in the repository.
+func (r repository) worktree(ctx context.Context, args ...string) ([]byte, error) {
 	out, _, err := call{
-		dir: main, timeout: checkoutTimeout, alone: true, args: append([]string{"worktree"}, args...),
+		dir: r.main, timeout: checkoutTimeout, alone: true, reads: true, trust: r.trust, args: append([]string{"worktree"}, args...),
 	}.run(ctx)
 	return out, err
 }

@@ -255,7 +255,15 @@ func TestAConfigurationThatNamesAnotherDirectoryAsItsTreeIsRefused(t *testing.T)
 // Whoever works in a tree can put anything in place of the files that a list looks at.
 func TestWhatIsNoPlainFileIsNeitherWaitedForNorReadToItsEnd(t *testing.T) {
 	for name, put := range map[string]func(path string) error{
-		"pipe":        func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"pipe that is held open": func(path string) error {
+			if err := syscall.Mkfifo(path, 0o600); err != nil {
+				return err
+			}
+			pipe, err := os.OpenFile(path, os.O_RDWR, 0)
+			t.Cleanup(func() { pipe.Close() })
+			return err
+		},
 		"endless":     func(path string) error { return os.Symlink("/dev/zero", path) },
 		"socket-like": func(path string) error { return os.Mkdir(path, 0o700) },
 		"huge": func(path string) error {

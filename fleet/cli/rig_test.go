@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(mcpAgent(os.Args[2]))
 	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
+		serveVitals()
 		os.Exit(cli.Main(os.Args[1:], cli.Build{Version: "test"}))
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")) // hundreds of processes would sleep a second each

@@ -60,6 +60,7 @@ type rig struct {
 	dir    string
 	state  string
 	config string
+	exe    string // the program; this test binary unless it is set
 }
 
 // agents is the profiles that most tests use. Each start of "worker" and its like appends a line to the file starts.
@@ -126,9 +127,12 @@ func newRig(t testing.TB, config string) *rig {
 
 // command makes a run of the program over the rig.
 func (r *rig) command(args ...string) *exec.Cmd {
-	exe, err := os.Executable()
-	if err != nil {
-		r.t.Fatal(err)
+	exe := r.exe
+	if exe == "" {
+		var err error
+		if exe, err = os.Executable(); err != nil {
+			r.t.Fatal(err)
+		}
 	}
 	cmd := exec.Command(exe, append(args[:1:1], append([]string{"--state", r.state, "--config", r.config}, args[1:]...)...)...)
 	cmd.Dir = r.dir

@@ -70,6 +70,8 @@ type soak struct {
 	launches atomic.Int64
 	rotated  atomic.Int64 // logs that were seen to be
 	seen     atomic.Int64 // events
+	late     atomic.Int64 // what was given up, or refused, because the machine was busy
+	last     uint64       // the event that the follower saw last
 }
 
 func newSoak(t *testing.T) *soak {
@@ -242,14 +244,11 @@ func (s *soak) work() (all []func(ctx context.Context, round int) error) {
 			})
 		},
 		func(ctx context.Context, _ int) error { // a follower, who leaves and comes back
-			ctx, leave := context.WithCancel(ctx)
+			ctx, leave := context.WithTimeout(ctx, 2*time.Second)
 			defer leave()
-			n := 0
-			err := s.daemon.Events(ctx, 0, true, func(fleet.Event) {
+			err := s.daemon.Events(ctx, s.last, true, func(e fleet.Event) {
+				s.last = e.Seq
 				s.seen.Add(1)
-				if n++; n%100 == 0 {
-					leave()
-				}
 			})
 			if ctx.Err() != nil {
 				return nil
@@ -285,7 +284,9 @@ func (s *soak) work() (all []func(ctx context.Context, round int) error) {
 		func(ctx context.Context, round int) error { // a script
 			commands := [][]string{{"status"}, {"trees"}, {"prune"}, {"events"}, {"screen", s.steady}, {"reservations"}}
 			args := commands[round%len(commands)]
-			if out, errs, code := s.fleetdeck(args...); code != 0 && code != 4 { // 4: the lock was busy
+			if out, errs, code := s.fleetdeck(args...); code == 4 || code == 6 {
+				s.late.Add(1)
+			} else if code != 0 {
 				return fmt.Errorf("%v: exit %d: %s%s", args, code, out, errs)
 			}
 			return rest(ctx, time.Second)
@@ -310,7 +311,11 @@ func (s *soak) churn(d time.Duration, each func()) {
 		wg.Go(func() {
 			for round := 0; !ended.Load(); round++ {
 				err := work(ctx, round)
-				if r := fleet.RefusalOf(err); err == nil || ctx.Err() != nil || r != nil && r.Code == fleet.CodeLockBusy {
+				if err == nil || ctx.Err() != nil {
+					continue
+				}
+				if r := fleet.RefusalOf(err); errors.Is(err, context.DeadlineExceeded) || r != nil && r.Code == fleet.CodeLockBusy {
+					s.late.Add(1) // slow is not what this is about
 					continue
 				}
 				s.t.Error(err)
@@ -408,7 +413,7 @@ func TestSoakLeavesNothingThatGrows(t *testing.T) {
 	})
 	after, recordsAfter := s.quiet(), s.records()
 	grown := recordsAfter - recordsBefore
-	t.Logf("%s: %d launches, %d records more, %d logs seen rotated, %d events followed", *soakFor, s.launches.Load(), grown, s.rotated.Load(), s.seen.Load())
+	t.Logf("%s: %d launches, %d records more, %d logs seen rotated, %d events followed, %d calls given up", *soakFor, s.launches.Load(), grown, s.rotated.Load(), s.seen.Load(), s.late.Load())
 
 	for name := range s.patients {
 		b, a := before[name], after[name]
@@ -487,8 +492,8 @@ func (s *soak) files(records int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if n := len(members) - records; n < -2 || n > 2 { // the keeper starts and ends agents meanwhile
-		s.t.Errorf("there are %d directories of members and %d records", len(members), records)
+	if len(members) > records+2 { // the keeper starts agents meanwhile
+		s.t.Errorf("there are %d directories of members for %d records", len(members), records)
 	}
 	for _, m := range members {
 		if files, err := os.ReadDir(filepath.Join(s.state, "members", m.Name())); err == nil && len(files) > 14 {

@@ -67,6 +67,10 @@ func (t *titles) filter(p []byte, each func(string)) []byte {
 				t.state, t.text, t.over = inCommand, t.text[:0], false
 				continue
 			}
+			if c == '\x1b' {
+				out = append(out, '\x1b') // and what the second one begins is not known yet
+				continue
+			}
 			t.state = inGround
 			out = append(out, '\x1b', c)
 		}

@@ -37,8 +37,7 @@ func (t *titles) filter(p []byte, each func(string)) []byte {
 			switch c {
 			case ']':
 				t.state, t.text, t.over = inCommand, t.text[:0], false
-			case '\x1b':
-				out = append(out, '\x1b')
+			case '\x1b': // the one before is void, and would otherwise begin a command with what comes behind this one
 			default:
 				t.state = inGround
 				out = append(out, '\x1b', c)
@@ -65,6 +64,9 @@ func (t *titles) filter(p []byte, each func(string)) []byte {
 			t.state = inEscape
 			if c == ']' {
 				t.state, t.text, t.over = inCommand, t.text[:0], false
+				continue
+			}
+			if c == '\x1b' {
 				continue
 			}
 			t.state = inGround

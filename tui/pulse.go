@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// frameTime is the time between two frames while something happens. More often cannot be read.
+	// frameTime is the time between two frames while something happens.
 	frameTime = time.Second / frameRate
 	// restTime is the time between two looks for a frame to write while nothing happens. There is none then, unless the
 	// terminal took so long over the last that one came after it.

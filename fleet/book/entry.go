@@ -1,6 +1,7 @@
 package book
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -42,9 +43,12 @@ func probe(tree string, raw json.RawMessage) (file string, err error) {
 	return file, nil
 }
 
-// unquote is the text of a JSON string that needs no unescaping; of anything else it is the empty string.
+// unquote is the text of a JSON string; of anything else it is the empty string.
 func unquote(raw []byte) string {
 	if n := len(raw); n >= 2 && raw[0] == '"' {
+		if bytes.IndexByte(raw, '\\') < 0 {
+			return string(raw[1 : n-1]) // every admission comes by here for every entry
+		}
 		var s string
 		if json.Unmarshal(raw, &s) == nil {
 			return s

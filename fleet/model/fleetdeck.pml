@@ -24,6 +24,9 @@
 #ifndef KILLS
 #define KILLS 1		/* how often the keeper is killed */
 #endif
+#ifndef REQUESTS
+#define REQUESTS 2	/* how often an order is sent while its answer is lost */
+#endif
 #ifndef SPLIT
 #define SPLIT 0		/* 1: the first dispatcher wants a tree of its own, so that only slots are in dispute */
 #endif
@@ -505,7 +508,7 @@ inline dispatch(i, who) {
 	fi;
 	if
 	:: answer[i] != lost
-	:: d_step { answer[i] == lost && up && !EXPIRED(i) ->
+	:: d_step { REQUESTS > 1 && answer[i] == lost && up && !EXPIRED(i) ->
 		printf("dispatcher %d: sends again\n", i); request[2 * i + 1] = sent; awaited[i] = 2; answer[i] = nothing };
 		if
 		:: d_step { answer[i] != nothing ->

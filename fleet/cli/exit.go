@@ -100,13 +100,14 @@ func exitCode(err error) int {
 	return exitRefused
 }
 
-// printError tells a person what went wrong, and what to do next where there is something to do.
+// printError tells a person what went wrong, and what to do next where there is something to do. What it
+// quotes reaches the terminal as text.
 func printError(w io.Writer, err error) {
 	var code exitError
 	if errors.As(err, &code) {
 		return
 	}
-	fmt.Fprintf(w, "fleetdeck: error: %v\n", err)
+	fmt.Fprintf(w, "fleetdeck: error: %s\n", printable(err.Error()))
 	hint := ""
 	var missing *notFoundError
 	var silent *silentError
@@ -118,6 +119,6 @@ func printError(w io.Writer, err error) {
 		hint = silent.hint()
 	}
 	if hint != "" {
-		fmt.Fprintf(w, "fleetdeck: hint: %s\n", hint)
+		fmt.Fprintf(w, "fleetdeck: hint: %s\n", printable(hint))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ import (
 	"fleetdeck/fleet/dispatch"
 	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/observe"
+	"fleetdeck/fleet/plain"
 	"fleetdeck/fleet/state"
 )
 
@@ -162,6 +164,11 @@ func exactly(names ...string) cobra.PositionalArgs {
 		if len(args) > len(names) {
 			return usagef("%s: %q is one argument too many", cmd.CommandPath(), args[len(names)])
 		}
+		for i, arg := range args {
+			if arg == "" { // as of a variable that is not set: no path, and not the directory that somebody happens to be in
+				return usagef("%s: %s is empty", cmd.CommandPath(), names[i])
+			}
+		}
 		return nil
 	}
 }
@@ -218,7 +225,16 @@ func (g *globals) say(format string, args ...any) {
 		w = g.err
 		g.said = fmt.Sprintf(format, args...)
 	}
-	fmt.Fprintf(w, format+"\n", args...)
+	fmt.Fprintln(w, printable(fmt.Sprintf(format, args...)))
+}
+
+// printable is text without what a terminal would obey: it may quote names that others gave. Its lines stay.
+func printable(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = plain.Clean(line, -1)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func isTerminal(f any) bool {

@@ -16,7 +16,7 @@ import (
 )
 
 // frameRate is how many frames a second are written at most.
-const frameRate = 30
+const frameRate = 120
 
 // Panic is a panic of the console, caught so that the terminal is whole when it is reported.
 type Panic struct {

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +41,7 @@ func TestContender(t *testing.T) {
 }
 
 // contend reserves and releases a tree of its own again and again, once it is told to begin, and then says how many changes
-// it made, how many were refused for the window, and how long the slowest took, nearly all of which is waiting.
+// it made, how many were refused for the window, and how long each took in microseconds, nearly all of which is waiting.
 func contend(dir, tree string, in io.Reader, out io.Writer) error {
 	b, err := book.Open(dir, process.Now)
 	if err != nil {
@@ -52,11 +54,11 @@ func contend(dir, tree string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	var done, refused int
-	var longest time.Duration
+	var took []int64
 	change := func(make func() error) (ok bool, err error) {
 		begin := time.Now()
 		err = make()
-		longest = max(longest, time.Since(begin))
+		took = append(took, time.Since(begin).Microseconds())
 		if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeLockBusy {
 			refused++
 			return false, nil
@@ -87,8 +89,24 @@ func contend(dir, tree string, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	fmt.Fprintln(out, done, refused, longest.Microseconds())
+	fmt.Fprintln(out, done, refused, strings.Trim(fmt.Sprint(took), "[]"))
 	return nil
+}
+
+// contended is what the processes of one round did together.
+type contended struct {
+	done, refused int
+	fewest        int // changes of one process
+	took          []time.Duration
+}
+
+// percentile is how long p of a hundred took at most.
+func percentile(took []time.Duration, p int) time.Duration {
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return took[max((len(took)*p+99)/100, 1)-1]
 }
 
 // BenchmarkContention lets n processes reserve and release trees of their own in one book for a fixed time.
@@ -99,26 +117,26 @@ func BenchmarkContention(b *testing.B) {
 	}
 	for _, n := range []int{2, 8, 32, 128} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			var done, refused, longest int
-			fewest := -1
+			all := contended{fewest: -1}
 			for b.Loop() {
-				d, r, l, f := contentionRound(b, exe, n)
-				done, refused, longest = done+d, refused+r, max(longest, l)
-				if fewest < 0 || f < fewest {
-					fewest = f
+				c := contentionRound(b, exe, n)
+				all.done, all.refused, all.took = all.done+c.done, all.refused+c.refused, append(all.took, c.took...)
+				if all.fewest < 0 || c.fewest < all.fewest {
+					all.fewest = c.fewest
 				}
 			}
 			rounds := float64(b.N)
-			b.ReportMetric(float64(done)/contention.Seconds()/rounds, "changes/s")
-			b.ReportMetric(float64(longest)/1000, "longest-wait-ms")
-			b.ReportMetric(float64(refused)/rounds, "refused")
-			b.ReportMetric(float64(fewest), "fewest-per-process")
+			b.ReportMetric(float64(all.done)/contention.Seconds()/rounds, "changes/s")
+			b.ReportMetric(percentile(all.took, 99).Seconds()*1000, "p99-wait-ms")
+			b.ReportMetric(percentile(all.took, 100).Seconds()*1000, "longest-wait-ms")
+			b.ReportMetric(float64(all.refused)/rounds, "refused")
+			b.ReportMetric(float64(all.fewest), "fewest-per-process")
 			b.ReportMetric(0, "ns/op") // the time is fixed
 		})
 	}
 }
 
-func contentionRound(b *testing.B, exe string, n int) (done, refused, longest, fewest int) {
+func contentionRound(b testing.TB, exe string, n int) contended {
 	dir := b.TempDir()
 	type rival struct {
 		cmd *exec.Cmd
@@ -152,17 +170,29 @@ func contentionRound(b *testing.B, exe string, n int) (done, refused, longest, f
 	for _, r := range rivals {
 		fmt.Fprintln(r.in, "go")
 	}
-	fewest = -1
+	all := contended{fewest: -1}
 	for _, r := range rivals {
 		line, _ := r.out.ReadString('\n')
-		var d, no, l int
-		if _, err := fmt.Sscan(line, &d, &no, &l); err != nil {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
 			rest, _ := io.ReadAll(r.out)
 			b.Fatalf("a contender says %s%s", line, rest)
 		}
-		done, refused, longest = done+d, refused+no, max(longest, l)
-		if fewest < 0 || d < fewest {
-			fewest = d
+		done, err1 := strconv.Atoi(fields[0])
+		refused, err2 := strconv.Atoi(fields[1])
+		if err := errors.Join(err1, err2); err != nil {
+			b.Fatal(err)
+		}
+		all.done, all.refused = all.done+done, all.refused+refused
+		if all.fewest < 0 || done < all.fewest {
+			all.fewest = done
+		}
+		for _, f := range fields[2:] {
+			us, err := strconv.ParseInt(f, 10, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			all.took = append(all.took, time.Duration(us)*time.Microsecond)
 		}
 		io.Copy(io.Discard, r.out)
 		if err := r.cmd.Wait(); err != nil {
@@ -176,5 +206,5 @@ func contentionRound(b *testing.B, exe string, n int) (done, refused, longest, f
 	if entries, err := left.Read(); err != nil || len(entries) > 0 {
 		b.Fatalf("the book ends with %v, %v, want it whole and empty", entries, err)
 	}
-	return done, refused, longest, fewest
+	return all
 }

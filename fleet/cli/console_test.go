@@ -46,7 +46,7 @@ func (r *rig) open(cols, rows int, args ...string) *terminal {
 func (r *rig) in(cols, rows int, cmd *exec.Cmd) *terminal {
 	r.t.Helper()
 	t := &terminal{r: r, cmd: cmd, ends: make(chan struct{}), screen: screen.New(cols, rows)}
-	t.cmd.Env = append(os.Environ(), "TERM=xterm-256color")
+	t.cmd.Env = append(cmd.Environ(), "TERM=xterm-256color")
 	var err error
 	t.pty, err = pty.StartWithSize(t.cmd, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})
 	if err != nil {

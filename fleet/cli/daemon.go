@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -71,8 +72,12 @@ func (s *session) runDaemon(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
+	var mu sync.Mutex // guards log
 	logf := func(format string, args ...any) {
-		fmt.Fprintf(log, "%s %s\n", time.Now().UTC().Format(time.RFC3339Nano), fmt.Sprintf(format, args...))
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(log, "%s %s\n", time.Now().UTC().Format(time.RFC3339Nano), plain.Clean(fmt.Sprintf(format, args...), -1))
+		putAside(log, filepath.Join(s.dir.Path, logName))
 	}
 	return daemon.Run(ctx, daemon.Options{
 		State: s.dir, Config: s.conf, Launcher: embedded.New(exe), Launchers: s.launchers(exe), Version: s.build.String(), Exe: exe, Now: process.Now, Log: logf,
@@ -99,7 +104,7 @@ func (s *session) ensureDaemon(ctx context.Context) (pid int, started bool, err 
 	if err != nil {
 		return 0, false, fmt.Errorf("find this program: %w", err)
 	}
-	logPath := filepath.Join(s.dir.Path, "daemon.log")
+	logPath := filepath.Join(s.dir.Path, logName)
 	log, err := openLog(logPath)
 	if err != nil {
 		return 0, false, fmt.Errorf("start the daemon: %w", err)
@@ -142,9 +147,35 @@ func (s *session) ensureDaemon(ctx context.Context) (pid int, started bool, err 
 	}
 }
 
+const (
+	logName = "daemon.log"
+	// maxLog is how long a log may grow before it is put aside.
+	maxLog = 4 << 20
+)
+
+// putAside copies the log at path to path.1 and begins it anew, where it is long and log is that very file: another one, as a service
+// manager hands it over, is not ours to cut. What a member can have logged must not fill the disk.
+func putAside(log io.Writer, path string) {
+	file, ok := log.(*os.File)
+	if !ok {
+		return
+	}
+	info, err := file.Stat()
+	if err != nil || info.Size() <= maxLog {
+		return
+	}
+	if there, err := os.Stat(path); err != nil || !os.SameFile(info, there) {
+		return
+	}
+	// The daemon's output and its children's go on into the same file, opened to append.
+	if data, err := os.ReadFile(path); err == nil && os.WriteFile(path+".1", data, 0o600) == nil {
+		os.Truncate(path, 0)
+	}
+}
+
 // openLog opens the daemon's log; a long one is put aside first.
 func openLog(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > 4<<20 {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
 		os.Rename(path, path+".1")
 	}
 	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -144,7 +144,7 @@ func runDispatch(ctx context.Context, s *session, order fleet.Order, opts dispat
 	d.Worktrees = s.worktrees(opts.from)
 	d.Progress = func(msg string) {
 		if !s.quiet {
-			fmt.Fprintf(s.err, "fleetdeck: %s\n", msg)
+			fmt.Fprintf(s.err, "fleetdeck: %s\n", plain.Clean(msg, -1))
 		}
 	}
 	out, err := d.Dispatch(ctx, order)
@@ -320,7 +320,7 @@ func runPrune(ctx context.Context, s *session, dryRun bool) error {
 	cancel()
 	if err != nil && !s.quiet {
 		// Without a roster nobody counts as listed; what has expired by the clock may go all the same.
-		fmt.Fprintf(s.err, "fleetdeck: warning: the daemon does not say who is listed: %v\n", err)
+		s.warn("the daemon does not say who is listed: %v", err)
 	}
 	var report fleet.PruneReport
 	if dryRun {

@@ -7,6 +7,7 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/config"
+	"fleetdeck/fleet/plain"
 	"fleetdeck/fleet/tree"
 	"fleetdeck/lockfile"
 )
@@ -100,14 +101,15 @@ func exitCode(err error) int {
 	return exitRefused
 }
 
-// printError tells a person what went wrong, and what to do next where there is something to do. What it
-// quotes reaches the terminal as text.
+// printError tells a person what went wrong, and what to do next where there is something to do.
 func printError(w io.Writer, err error) {
 	var code exitError
 	if errors.As(err, &code) {
 		return
 	}
-	fmt.Fprintf(w, "fleetdeck: error: %s\n", printable(err.Error()))
+	for _, line := range messages(err) {
+		fmt.Fprintf(w, "fleetdeck: error: %s\n", line)
+	}
 	hint := ""
 	var missing *notFoundError
 	var silent *silentError
@@ -119,6 +121,20 @@ func printError(w io.Writer, err error) {
 		hint = silent.hint()
 	}
 	if hint != "" {
-		fmt.Fprintf(w, "fleetdeck: hint: %s\n", printable(hint))
+		fmt.Fprintf(w, "fleetdeck: hint: %s\n", plain.Clean(hint, -1))
 	}
+}
+
+// messages is what err says, a line for each error that it joins. It quotes what others wrote: paths, branches, the words of git.
+func messages(err error) (lines []string) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all := joined.Unwrap()
+		if errors.Join(all...).Error() == err.Error() {
+			for _, e := range all {
+				lines = append(lines, messages(e)...)
+			}
+			return lines
+		}
+	}
+	return []string{plain.Clean(err.Error(), -1)}
 }

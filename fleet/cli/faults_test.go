@@ -15,35 +15,15 @@ import (
 // TestThePageOfFaultsNamesTestsThatExist keeps docs/faults.md true: every fault has its line, and every test that it names is there.
 func TestThePageOfFaultsNamesTestsThatExist(t *testing.T) {
 	t.Parallel()
-	root := filepath.Join("..", "..")
-	page, err := os.ReadFile(filepath.Join(root, "docs", "faults.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	there := map[string]bool{}
-	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		for _, m := range declared.FindAllSubmatch(data, -1) {
-			there[string(m[1])] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := pageNamesTests(t, "faults.md", 50)
 	lines := map[string]string{}
-	for line := range strings.Lines(string(page)) {
+	for line := range strings.Lines(page) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 5 {
 			continue
 		}
 		lines[strings.TrimSpace(cells[1])] = cells[3]
 	}
-	named := regexp.MustCompile("`(Test\\w+)`")
 	var faults []string
 	for n := 1; n <= 62; n++ {
 		if n < 39 || n > 48 {
@@ -54,15 +34,49 @@ func TestThePageOfFaultsNamesTestsThatExist(t *testing.T) {
 		faults = append(faults, "S"+strconv.Itoa(n))
 	}
 	for _, n := range faults {
-		if !named.MatchString(lines[n]) && len(lines[n]) < 40 {
+		if !namedTest.MatchString(lines[n]) && len(lines[n]) < 40 {
 			t.Errorf("fault %s names no test, and does not say why it cannot happen: %q", n, lines[n])
 		}
 	}
-	for _, m := range named.FindAllSubmatch(page, -1) {
-		if !there[string(m[1])] {
-			t.Errorf("there is no %s", m[1])
+}
+
+var (
+	namedTest    = regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
+	declaredTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+)
+
+// pageNamesTests wants each test that a page of docs names to be there, and at least so many. It gives the page.
+func pageNamesTests(t *testing.T, name string, atLeast int) string {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	page, err := os.ReadFile(filepath.Join(root, "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		for _, m := range declaredTest.FindAllSubmatch(data, -1) {
+			there[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := namedTest.FindAllStringSubmatch(string(page), -1)
+	for _, m := range named {
+		if !there[m[1]] {
+			t.Errorf("%s: there is no %s", name, m[1])
 		}
 	}
+	if len(named) < atLeast {
+		t.Errorf("%s names %d tests, want at least %d", name, len(named), atLeast)
+	}
+	return string(page)
 }
 
 func TestATreeThatIsGoneIsShownAsMissing(t *testing.T) {

@@ -84,7 +84,7 @@ func printStatus(w io.Writer, r statusReport, now time.Time) {
 	} else {
 		fmt.Fprintf(w, "daemon        not running (start it with 'fleetdeck up')\n")
 	}
-	fmt.Fprintf(w, "socket        %s\n", r.Daemon.Socket)
+	fmt.Fprintf(w, "socket        %s\n", plain.Clean(r.Daemon.Socket, -1))
 	if h := r.Lock.Holder; h != nil {
 		fmt.Fprintf(w, "lock          held by pid %d (%s)\n", h.Pid, plain.Clean(h.Program, 80))
 	} else {
@@ -93,7 +93,7 @@ func printStatus(w io.Writer, r statusReport, now time.Time) {
 	if r.File.Error != "" {
 		fmt.Fprintf(w, "file          UNUSABLE: %s\n", plain.Clean(r.File.Error, 200))
 	} else {
-		fmt.Fprintf(w, "file          %s\n", r.File.Path)
+		fmt.Fprintf(w, "file          %s\n", plain.Clean(r.File.Path, -1))
 	}
 	fmt.Fprintf(w, "trees         %d\n", r.Trees)
 	if r.Daemon.Running {
@@ -232,7 +232,7 @@ listed, which is said on stderr.
 				return err
 			}
 			if !snap.Daemon.Running {
-				fmt.Fprintf(g.err, "fleetdeck: warning: the daemon does not answer, so none is shown as listed\n")
+				g.warn("the daemon does not answer, so none is shown as listed")
 			}
 			if g.json {
 				return g.printJSON(snap.Reservations)
@@ -309,7 +309,7 @@ func newWhoamiCommand(g *globals) *cobra.Command {
 				return g.printJSON(id)
 			}
 			fmt.Fprintf(g.out, "member   %s\nrole     %s\nslot     %s\ntree     %s\nprofile  %s\ncharter  %s\nmay      %v\n",
-				id.Member, id.Role, id.Slot, id.Tree, id.Profile, id.CharterSHA256, id.May)
+				id.Member, id.Role, id.Slot, plain.Clean(id.Tree, -1), id.Profile, id.CharterSHA256, id.May)
 			return nil
 		},
 	}

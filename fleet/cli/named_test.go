@@ -3,7 +3,6 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -61,26 +60,5 @@ func TestAnEmptyNameIsNobodys(t *testing.T) {
 	}
 	if alive := r.alive(); len(alive) != 1 || alive[0].Tree != main {
 		t.Errorf("alive: %+v", alive)
-	}
-}
-
-func TestWhatOthersCallATreeIsNoCommandToTheTerminal(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, agents)
-	r.must(nil, "up")
-	odd := r.repo("odd\x1b]0;title\x07\x1b[31m")
-	for _, args := range [][]string{
-		{"dispatch", odd, "--profile", "worker", "--wait"},
-		{"dispatch", odd, "--profile", "worker"},
-		{"dispatch", odd + "/none", "--profile", "worker"},
-		{"explain", odd},
-		{"trees"},
-		{"worktree", "rm", odd},
-		{"release", odd},
-	} {
-		stdout, stderr, _ := r.fleetdeck(args...)
-		if text := stdout + stderr; text == "" || strings.ContainsAny(text, "\x1b\x07") {
-			t.Errorf("%q prints %q", args[0], text)
-		}
 	}
 }

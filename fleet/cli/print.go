@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf16"
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/plain"
@@ -16,11 +18,34 @@ import (
 
 // printJSON prints one document.
 func (g *globals) printJSON(v any) error {
+	return g.encode(v, "  ")
+}
+
+// encode writes v as JSON. What cannot be seen where it stands is escaped, so that it does no harm where it is printed to a terminal:
+// in JSON that is the same text.
+func (g *globals) encode(v any, indent string) error {
 	g.printed = true
-	enc := json.NewEncoder(g.out)
+	var doc bytes.Buffer
+	enc := json.NewEncoder(&doc)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	enc.SetIndent("", indent)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	var out strings.Builder
+	for _, r := range doc.String() {
+		switch {
+		case r == '\n' || plain.Printable(r):
+			out.WriteRune(r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	_, err := io.WriteString(g.out, out.String())
+	return err
 }
 
 // table prints rows in columns. Cells may come from anywhere, and are cleaned.
@@ -77,10 +102,7 @@ func duration(d time.Duration) string {
 
 // printLine prints one document on one line, as one of many.
 func (g *globals) printLine(v any) error {
-	g.printed = true
-	enc := json.NewEncoder(g.out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return g.encode(v, "")
 }
 
 // finishJSON sees to it that a command with --json prints a document also where it has none of its own: the error that it

@@ -13,6 +13,7 @@ import (
 	"fleetdeck/fleet/keeper"
 	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/observe"
+	"fleetdeck/fleet/plain"
 	"fleetdeck/fleet/tree"
 )
 
@@ -109,7 +110,7 @@ func (s *session) sayQueued(ctx context.Context, t keeper.Task, before int) {
 	if s.quiet {
 		return
 	}
-	fmt.Fprintf(s.err, "fleetdeck: queued for %s as %s, %d before it\n", shorten(t.Tree), t.ID, before)
+	fmt.Fprintf(s.err, "fleetdeck: queued for %s as %s, %d before it\n", plain.Clean(shorten(t.Tree), -1), t.ID, before)
 	if s.keptByNobody(ctx) {
 		fmt.Fprintln(s.err, "fleetdeck: hint: nobody works it off until 'fleetdeck up' or 'fleetdeck keep' runs")
 	}

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(mcpAgent(os.Args[2]))
 	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
+		serveVitals()
 		os.Exit(cli.Main(os.Args[1:], cli.Build{Version: "test"}))
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")) // hundreds of processes would sleep a second each
@@ -59,6 +60,7 @@ type rig struct {
 	dir    string
 	state  string
 	config string
+	exe    string // the program; this test binary unless it is set
 }
 
 // agents is the profiles that most tests use. Each start of "worker" and its like appends a line to the file starts.
@@ -125,9 +127,12 @@ func newRig(t testing.TB, config string) *rig {
 
 // command makes a run of the program over the rig.
 func (r *rig) command(args ...string) *exec.Cmd {
-	exe, err := os.Executable()
-	if err != nil {
-		r.t.Fatal(err)
+	exe := r.exe
+	if exe == "" {
+		var err error
+		if exe, err = os.Executable(); err != nil {
+			r.t.Fatal(err)
+		}
 	}
 	cmd := exec.Command(exe, append(args[:1:1], append([]string{"--state", r.state, "--config", r.config}, args[1:]...)...)...)
 	cmd.Dir = r.dir

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -197,7 +196,7 @@ func (g *globals) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Warn = func(err error) { fmt.Fprintf(g.err, "fleetdeck: warning: %v\n", err) }
+	b.Warn = func(err error) { g.warn("%v", err) }
 	return &session{globals: g, dir: dir, conf: conf, book: b, client: client.New(dir.Socket, memberToken(dir.Socket))}, nil
 }
 
@@ -223,18 +222,30 @@ func (g *globals) say(format string, args ...any) {
 	w := g.out
 	if g.json {
 		w = g.err
-		g.said = fmt.Sprintf(format, args...)
+		g.said = fmt.Sprintf(format, cleaned(args)...)
 	}
-	fmt.Fprintln(w, printable(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(w, format+"\n", cleaned(args)...)
 }
 
-// printable is text without what a terminal would obey: it may quote names that others gave. Its lines stay.
-func printable(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = plain.Clean(line, -1)
+// warn prints a warning for a person.
+func (g *globals) warn(format string, args ...any) {
+	fmt.Fprintf(g.err, "fleetdeck: warning: %s\n", plain.Clean(fmt.Sprintf(format, args...), -1))
+}
+
+// cleaned is args with what others may have written made safe to print.
+func cleaned(args []any) []any {
+	safe := make([]any, len(args))
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			safe[i] = plain.Clean(a, -1)
+		case error:
+			safe[i] = plain.Clean(a.Error(), -1)
+		default:
+			safe[i] = a
+		}
 	}
-	return strings.Join(lines, "\n")
+	return safe
 }
 
 func isTerminal(f any) bool {

@@ -52,6 +52,7 @@ ready = "started"        # listed when: started | output | report | "pattern:REG
 # profile = "claude"
 
 # [worktrees]
+# trust = true          # let git run the hooks and filters that their repository names
 # dir = "~/worktrees"    # where new linked worktrees go, at REPOSITORY/BRANCH (else beside the repository)
 
 # [console]

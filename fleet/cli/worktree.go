@@ -45,7 +45,7 @@ func (w *worktreeFlags) check(cmd *cobra.Command) error {
 
 // worktrees says how this fleet makes linked worktrees.
 func (s *session) worktrees(from string) tree.Worktrees {
-	return tree.Worktrees{Dir: s.conf.WorktreeDir, From: from}
+	return tree.Worktrees{Dir: s.conf.WorktreeDir, Trust: s.conf.WorktreeTrust, From: from}
 }
 
 // fate says what became of the worktree that was made for a launch that failed, once the daemon is through with it.

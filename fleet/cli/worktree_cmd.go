@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -99,7 +98,7 @@ func (s *session) worktreeRows(ctx context.Context, paths []string) ([]worktreeR
 	}
 	roster, derr := s.client.Roster(ctx)
 	if derr != nil && !s.quiet {
-		fmt.Fprintf(s.err, "fleetdeck: warning: the daemon does not say who is where: %v\n", derr)
+		s.warn("the daemon does not say who is where: %v", derr)
 	}
 	if len(paths) == 0 {
 		for _, t := range s.sources().Trees(entries, roster) {
@@ -211,6 +210,7 @@ func (s *session) removeWorktree(ctx context.Context, path string, may tree.Remo
 	if l, err = tree.LinkedAt(ctx, t); err != nil {
 		return l, err
 	}
+	l.Trust = s.conf.WorktreeTrust
 	entry, err := s.dispatcher("fleetdeck worktree rm").Reserve(ctx, fleet.Order{Tree: t.Path, Role: fleet.RoleDev, Grace: removeGrace})
 	if err != nil {
 		return l, err

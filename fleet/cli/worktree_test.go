@@ -79,11 +79,13 @@ command = ["no-such-program-anywhere"]
 [profiles.dies]
 command = ["sh", "-c", "echo mine > left; exit 9"]
 ready = "pattern:never"
+[worktrees]
+trust = true
 `
 
 func TestDispatchIntoANewWorktree(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, impatient+"[worktrees]\ndir = \"wt\"\n")
+	r := newRig(t, impatient+"dir = \"wt\"\n")
 	r.must(nil, "up")
 	repo := r.committed("api")
 	held, _ := r.dispatch(repo, "--profile", "worker", "--wait")

@@ -15,12 +15,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/api"
+	"fleetdeck/fleet/launch/sockpath"
 )
 
 // ErrNotSent means that the daemon could not be reached: the request was provably not sent.
@@ -40,6 +42,10 @@ func New(socket, token string) *Client {
 		conn, err := d.DialContext(ctx, "unix", socket)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrNotSent, err)
+		}
+		if uid, err := sockpath.PeerUID(conn); err != nil || uid != os.Getuid() {
+			conn.Close()
+			return nil, fmt.Errorf("%w: what listens at %s is user %d's, not yours", ErrNotSent, socket, uid)
 		}
 		return conn, nil
 	}

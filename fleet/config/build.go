@@ -78,6 +78,7 @@ func (b *builder) build(f file) *Config {
 	if f.Herdr.Socket != "" {
 		c.HerdrSocket = b.abs(f.Herdr.Socket)
 	}
+	c.WorktreeTrust = f.Worktrees.Trust
 	if f.Worktrees.Dir != "" {
 		c.WorktreeDir = b.abs(f.Worktrees.Dir)
 	}

@@ -50,6 +50,8 @@ type Config struct {
 	MCPListen string
 	// WorktreeDir is the directory below which new linked worktrees go; empty means beside their repository.
 	WorktreeDir string
+	// WorktreeTrust lets git run, for linked worktrees, the hooks and filters that their repository names.
+	WorktreeTrust bool
 	// Foreign says whether to look for agents that fleetdeck did not start.
 	Foreign bool
 	// Launcher holds the agents of profiles that name none.
@@ -162,7 +164,8 @@ type file struct {
 }
 
 type fileWorktrees struct {
-	Dir string `toml:"dir"`
+	Dir   string `toml:"dir"`
+	Trust bool   `toml:"trust"`
 }
 
 type fileMCP struct {

@@ -193,7 +193,8 @@ func (d *Daemon) serve(listener net.Listener) error {
 	server := &http.Server{
 		Handler:           d.handler(),
 		ConnContext:       withPeer,
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
 		BaseContext:       func(net.Listener) context.Context { return d.ctx },
 	}
 	failed := make(chan error, 1)

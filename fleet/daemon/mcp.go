@@ -29,7 +29,7 @@ func (d *Daemon) mcpHandler() http.Handler {
 		return mcp.Fleet{Client: c, Profile: profile, Version: d.Version, Dispatcher: &dispatch.Dispatcher{
 			Ledger: d.book, Daemon: c, LockWait: d.Config.LockWait, Grace: d.Config.Grace, Now: d.Now,
 			Allowed:   func(ctx context.Context) error { return c.May(ctx, "spawn") },
-			Worktrees: tree.Worktrees{Dir: d.Config.WorktreeDir},
+			Worktrees: tree.Worktrees{Dir: d.Config.WorktreeDir, Trust: d.Config.WorktreeTrust},
 			Self:      fleet.Dispatcher{Pid: os.Getpid(), Host: now.Host, Program: "fleetdeck mcp", Machine: now.Machine},
 		}}
 	})
@@ -46,14 +46,16 @@ func (d *Daemon) serveMCP() error {
 		return fmt.Errorf("serve MCP on %s: %w: choose another address in [mcp]", d.Config.MCPListen, err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", d.guardTCP(d.mcpHandler()))
+	mux.Handle("/mcp", d.guardTCP(whole(bodyTimeout, d.mcpHandler())))
 	server := &http.Server{
 		Handler:           mux,
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    16 << 10,
 		BaseContext:       func(net.Listener) context.Context { return d.ctx },
 	}
 	d.tending.Go(func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(few(listener, maxStrangers)); !errors.Is(err, http.ErrServerClosed) {
 			d.Log("MCP on %s: %v", d.Config.MCPListen, err)
 		}
 	})
@@ -67,6 +69,8 @@ func (d *Daemon) serveMCP() error {
 func (d *Daemon) guardTCP(next http.Handler) http.Handler {
 	guarded := http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Until the token is known nothing is waited for.
+		http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTimeout))
 		caller, err := d.caller(r)
 		if err == nil && caller == nil {
 			err = fleet.Refuse(fleet.CodeNotAllowed, "a member's token is needed: Authorization: Bearer TOKEN")

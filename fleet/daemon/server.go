@@ -21,7 +21,6 @@ func (d *Daemon) handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, h func(w http.ResponseWriter, r *http.Request) error) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			r.Body = http.MaxBytesReader(w, r.Body, api.MaxBody)
 			if err := h(w, r); err != nil {
 				writeError(w, err)
 			}
@@ -52,7 +51,7 @@ func (d *Daemon) handler() http.Handler {
 	handle("/", func(_ http.ResponseWriter, r *http.Request) error {
 		return fleet.Refuse(fleet.CodeNotFound, "no such call: %s %s", r.Method, r.URL.Path)
 	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return whole(bodyTimeout, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := checkPeer(r.Context()); err != nil {
 			writeError(w, fleet.Refuse(fleet.CodeNotAllowed, "%w", err))
 			return
@@ -64,7 +63,7 @@ func (d *Daemon) handler() http.Handler {
 			return
 		}
 		mux.ServeHTTP(w, r)
-	})
+	}))
 }
 
 func (d *Daemon) getHealth(w http.ResponseWriter, _ *http.Request) error {
@@ -210,6 +209,7 @@ func (d *Daemon) getLog(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("the log of %s: %w", rec.ID, err)
 	}
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := w.Write(data); err != nil || !follow || serr != nil {
 		return nil
 	}

@@ -15,7 +15,9 @@ import (
 // stays, and an event says why, where anything in it is new or anybody is there.
 func (d *Daemon) takeBack(rec record) {
 	t := fleet.Tree{Path: rec.Tree, File: rec.File}
-	err := tree.Remade(t, *rec.Made).Remove(d.ctx, func(at string) error {
+	made := tree.Remade(t, *rec.Made)
+	made.Trust = d.Config.WorktreeTrust
+	err := made.Remove(d.ctx, func(at string) error {
 		return errors.Join(d.vacant(t, rec.Reservation), foreign.Nobody(context.WithoutCancel(d.ctx), at, t.Path))
 	})
 	switch {

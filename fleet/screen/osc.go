@@ -78,22 +78,34 @@ func (t *titles) filter(p []byte, each func(string)) []byte {
 func (t *titles) end(out []byte, terminator string, each func(string)) []byte {
 	t.state = inGround
 	text := t.text
-	if len(text) > 1 && (text[0] == '0' || text[0] == '1' || text[0] == '2') && text[1] == ';' {
+	if title, ok := titleOf(text); ok {
 		if text[0] != '1' { // which is an icon's name
-			each(string(trimBroken(text[2:])))
+			each(string(trimBroken(title)))
 		}
 		return out
 	}
 	if t.over {
 		return out
 	}
-	out = append(out, '\x1b', ']')
+	ascii := make([]byte, 0, len(text))
 	for _, c := range text {
 		if c < utf8.RuneSelf {
-			out = append(out, c)
+			ascii = append(ascii, c)
 		}
 	}
+	if _, ok := titleOf(ascii); ok {
+		return out // the emulator would take for a title what is none
+	}
+	out = append(append(out, '\x1b', ']'), ascii...)
 	return append(out, terminator...)
+}
+
+// titleOf gives the title that a command sets, if it sets one.
+func titleOf(text []byte) (title []byte, ok bool) {
+	if len(text) > 1 && (text[0] == '0' || text[0] == '1' || text[0] == '2') && text[1] == ';' {
+		return text[2:], true
+	}
+	return nil, false
 }
 
 // trimBroken drops the part of a character at the end, where the text was cut.

@@ -11,6 +11,7 @@ package screen
 
 import (
 	"io"
+	"reflect"
 	"sync"
 
 	uv "github.com/charmbracelet/ultraviolet"
@@ -104,9 +105,22 @@ func (s *Screen) reset(cols, rows int) {
 		DisableMode: func(mode ansi.Mode) { s.setMode(mode, false) },
 	})
 	s.limit(em)
+	slim(em)
 	// The emulator's own answers would block it if nobody took them.
 	go io.Copy(io.Discard, em)
 	s.em = em
+}
+
+// longest is how much of a string sequence, such as a title, is kept. What is longer is cut.
+const longest = 16 << 10
+
+// slim takes the 4 MB that an emulator sets aside for one string sequence, four fifths of what it is. It does not show its
+// parser; where it keeps none by that name it stays as large as it is.
+func slim(em *vt.Emulator) {
+	f := reflect.ValueOf(em).Elem().FieldByName("parser")
+	if f.IsValid() && f.Type() == reflect.TypeFor[*ansi.Parser]() && !f.IsNil() {
+		(*ansi.Parser)(f.UnsafePointer()).SetDataSize(longest)
+	}
 }
 
 // limit bounds what one short sequence can make the emulator do: it obeys "repeat 99999999 times" to the letter.

@@ -2,6 +2,7 @@ package screen_test
 
 import (
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -168,5 +169,32 @@ func TestNoShortSequenceHoldsTheProgramUp(t *testing.T) {
 	case <-done:
 	case <-time.After(time.Minute):
 		t.Fatal("fifty short sequences take longer than a minute")
+	}
+}
+
+// A daemon may have hundreds of screens.
+func TestAScreenIsSmall(t *testing.T) {
+	const count, most = 16, 2 << 20
+	live := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := live()
+	var screens []*screen.Screen
+	for range count {
+		s := screen.New(120, 40)
+		defer s.Close()
+		screens = append(screens, s)
+	}
+	if n := (max(live(), before) - before) / count; n > most {
+		t.Errorf("a screen of 120x40 takes %d bytes, want at most %d", n, most)
+	}
+	s := screens[0]
+	s.Write([]byte("\x1b]2;" + strings.Repeat("x", 1<<20) + "\x07after a title of a megabyte"))
+	s.Write([]byte("\r\n\x1bP" + strings.Repeat("y", 1<<20) + "\x1b\\after a picture"))
+	if got := s.Snapshot().Lines; !strings.HasPrefix(got[0], "after a title") || !strings.HasPrefix(got[1], "after a picture") {
+		t.Errorf("after long sequences the screen shows %q", got[:2])
 	}
 }

@@ -66,8 +66,11 @@ func locate(asked string) (path string, own bool, err error) {
 	return filepath.Join(base, "fleetdeck"), false, nil
 }
 
-// private makes sure that path is a directory of this user's that nobody else can write to.
+// private makes sure that path is a directory of this user's that nobody else can write to, or lead elsewhere.
 func private(path string) error {
+	if err := trusted(path); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
@@ -85,4 +88,43 @@ func private(path string) error {
 		return fmt.Errorf("%w (mode %04o): run chmod 0700 on it", ErrUnsafe, info.Mode().Perm())
 	}
 	return nil
+}
+
+// trusted makes sure that nobody but this user and root decides where path leads: no link on the way is another user's, and in no
+// directory on the way can everybody rename what is not theirs. What is not there yet is passed by.
+func trusted(path string) error {
+	for at := path; ; at = filepath.Dir(at) {
+		info, err := os.Lstat(at)
+		if errors.Is(err, os.ErrNotExist) && at != filepath.Dir(at) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		own := !ok || st.Uid == 0 || int(st.Uid) == os.Getuid()
+		switch {
+		case info.Mode().Type() == os.ModeSymlink && !own:
+			return fmt.Errorf("%w: the link %s belongs to user %d", ErrUnsafe, at, st.Uid)
+		case info.Mode().Type() == os.ModeSymlink:
+			if _, err := filepath.EvalSymlinks(at); err != nil { // or there is no end to it
+				return fmt.Errorf("the link %s leads nowhere: %w", at, err)
+			}
+			next, err := os.Readlink(at) // a step at a time: each link on the way is somebody's
+			if err == nil && !filepath.IsAbs(next) {
+				next = filepath.Join(filepath.Dir(at), next)
+			}
+			if err == nil {
+				err = trusted(next)
+			}
+			if err != nil {
+				return err
+			}
+		case at != path && info.Mode().Perm()&0o002 != 0 && info.Mode()&os.ModeSticky == 0:
+			return fmt.Errorf("%w: everybody can rename what is in %s (mode %04o): run chmod o-w on it", ErrUnsafe, at, info.Mode().Perm())
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
 }

@@ -16,7 +16,7 @@ const diffTimeout = 30 * time.Second
 // untracked ones, each on a line after "? ". Of more than limit bytes, the whole lines that fit, and one that says so; zero is
 // no limit.
 //
-// No program is run that the repository names for showing differences. What is in the files is not cleaned; names are quoted
+// No program is run that the repository names, for showing differences or otherwise. What is in the files is not cleaned; names are quoted
 // as git does.
 func Diff(ctx context.Context, path string, limit int) (string, error) {
 	return diffHead(ctx, path, limit, "--patch")
@@ -42,9 +42,9 @@ func diffHead(ctx context.Context, path string, limit int, how string) (string, 
 
 // diff gives what the tree at path holds beside the commit base.
 func diff(ctx context.Context, path, base string, limit int, how string) (string, error) {
-	quoting := []string{"-c", "core.quotePath=true", "-c", "core.fsmonitor=false"}
-	changes := append(slices.Clone(quoting), "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", how, base, "--")
-	out, cut, err := call{dir: path, args: changes, timeout: diffTimeout, limit: limit, alone: true}.run(ctx)
+	quoting := []string{"-c", "core.quotePath=true"}
+	changes := append(slices.Clone(quoting), "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--submodule=short", "--ignore-submodules=dirty", how, base, "--")
+	out, cut, err := call{dir: path, args: changes, timeout: diffTimeout, limit: limit, alone: true, reads: true}.run(ctx)
 	if err != nil {
 		return "", fmt.Errorf("diff of %s: %w", path, err)
 	}

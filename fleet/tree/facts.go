@@ -123,7 +123,8 @@ func (o *Observer) refresh(ctx context.Context, path string, k *observed, stamp 
 
 // status asks git for dirt, and how the branch stands to its upstream.
 func status(ctx context.Context, path string) (f Facts, err error) {
-	out, err := git(ctx, path, "-c", "core.fsmonitor=false", "status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty")
+	args := []string{"status", "--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty"}
+	out, _, err := call{dir: path, args: args, timeout: gitTimeout, reads: true}.run(ctx)
 	for record := range strings.SplitSeq(string(out), "\x00") {
 		if record == "" {
 			continue
@@ -155,7 +156,7 @@ func findGitDir(path string) (string, bool) {
 	if info.IsDir() {
 		return dotGit, true
 	}
-	data, err := os.ReadFile(dotGit)
+	data, err := readSmall(dotGit)
 	if err != nil {
 		return "", false
 	}
@@ -172,13 +173,9 @@ func findGitDir(path string) (string, bool) {
 // repositoryOf is the main working tree of the repository that the tree at path belongs to. Only a linked worktree's git
 // directory says where the common one is.
 func repositoryOf(path, gitDir string) string {
-	data, err := os.ReadFile(filepath.Join(gitDir, "commondir"))
-	if err != nil {
+	common := commonDir(gitDir)
+	if common == gitDir {
 		return path
-	}
-	common := strings.TrimSpace(string(data))
-	if !filepath.IsAbs(common) {
-		common = filepath.Join(gitDir, common)
 	}
 	if filepath.Base(common) == ".git" {
 		return filepath.Dir(common)
@@ -186,9 +183,22 @@ func repositoryOf(path, gitDir string) string {
 	return common
 }
 
+// commonDir is the git directory that a linked worktree's shares with its repository, or gitDir where it is no linked worktree's.
+func commonDir(gitDir string) string {
+	data, err := readSmall(filepath.Join(gitDir, "commondir"))
+	if err != nil {
+		return gitDir
+	}
+	common := strings.TrimSpace(string(data))
+	if !filepath.IsAbs(common) {
+		common = filepath.Join(gitDir, common)
+	}
+	return common
+}
+
 // readBranch reads the branch from HEAD; a detached HEAD is the first seven digits of its commit.
 func readBranch(gitDir string) string {
-	data, err := os.ReadFile(filepath.Join(gitDir, "HEAD"))
+	data, err := readSmall(filepath.Join(gitDir, "HEAD"))
 	if err != nil {
 		return ""
 	}

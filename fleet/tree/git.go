@@ -49,12 +49,16 @@ type call struct {
 	timeout time.Duration
 	// limit is how many bytes of output are wanted; git ends once it has written more. Zero means all.
 	limit int
-	// alone is for a run that starts programs of others (hooks, filters): it has no terminal that they could ask on, and ends
+	// alone is for a run that may start programs of others (hooks, filters): it has no terminal that they could ask on, and ends
 	// together with them.
 	alone bool
+	// reads says that git reads files of the tree, for which it would run filters.
+	reads bool
+	// trust lets git run the programs that the repository names. Otherwise it runs none.
+	trust bool
 }
 
-// git asks git about dir.
+// git asks git about dir, but not for what is in its files.
 func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	out, _, err := call{dir: dir, args: args, timeout: gitTimeout}.run(ctx)
 	return out, err
@@ -68,6 +72,13 @@ func (c call) run(ctx context.Context) (out []byte, more bool, err error) {
 	cmd := exec.CommandContext(ctx, "git", c.args...)
 	cmd.Dir = c.dir
 	cmd.Env = Environ(os.Environ())
+	if !c.trust {
+		without, err := withoutPrograms(ctx, c.dir, c.reads)
+		if err != nil {
+			return nil, false, err
+		}
+		cmd.Env = append(cmd.Env, without...)
+	}
 	cmd.WaitDelay = time.Second
 	if c.alone {
 		cmd.Env = append(cmd.Env, nobodyToAsk...)

@@ -20,6 +20,9 @@ type Linked struct {
 	// Missing says that the directory is gone, Locked that somebody locked the worktree with git.
 	Missing, Locked bool
 
+	// Trust lets git run what the repository names, as [Worktrees] says.
+	Trust bool
+
 	mainBranch string // the ref that the main worktree is on
 }
 
@@ -103,7 +106,7 @@ func (l Linked) lookAt(ctx context.Context, path string) (Work, error) {
 		return w, refuse("%s is no worktree any more", path)
 	}
 	var err error
-	if w.Uncommitted, err = uncommitted(ctx, path, gitDir); err != nil {
+	if w.Uncommitted, err = uncommitted(ctx, path, gitDir, l.Trust); err != nil {
 		return w, err
 	}
 	if w.Unpushed, err = unpushed(ctx, path, gitDir); err != nil {
@@ -174,7 +177,7 @@ func (l Linked) Remove(ctx context.Context, may Removal, vacant func(at string) 
 	if err := check(l.Path); err != nil {
 		return err
 	}
-	if err := takeAway(ctx, l.Main, l.Tree, may.Uncommitted, check); err != nil {
+	if err := takeAway(ctx, repository{l.Main, l.Trust}, l.Tree, may.Uncommitted, check); err != nil {
 		return err
 	}
 	if dir := filepath.Dir(l.Path); strings.HasSuffix(dir, besideRepository) {

@@ -43,7 +43,7 @@ func submodules(ctx context.Context, path, gitDir string) ([]submodule, error) {
 
 // uncommitted says what is not committed in the tree at path, or in a submodule of it: "changes", or what goes on. Git's own look
 // into submodules needs them to be where they were made, and the tree may be aside: each is looked at by itself.
-func uncommitted(ctx context.Context, path, gitDir string) (string, error) {
+func uncommitted(ctx context.Context, path, gitDir string, trust bool) (string, error) {
 	subs, err := submodules(ctx, path, gitDir)
 	if err != nil {
 		return "", err
@@ -52,7 +52,8 @@ func uncommitted(ctx context.Context, path, gitDir string) (string, error) {
 	if len(subs) > 0 {
 		ignore = "--ignore-submodules=all"
 	}
-	out, err := gitAt(ctx, path, gitDir, "-c", "core.fsmonitor=false", "status", "--porcelain", "-z", "--untracked-files=normal", ignore)
+	status := []string{"--git-dir=" + gitDir, "--work-tree=" + path, "status", "--porcelain", "-z", "--untracked-files=normal", ignore}
+	out, _, err := call{dir: path, args: status, timeout: gitTimeout, reads: true, trust: trust}.run(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +78,7 @@ func uncommitted(ctx context.Context, path, gitDir string) (string, error) {
 		if !ok {
 			continue // nothing is checked out there
 		}
-		if what, err = uncommitted(ctx, at, subDir); err != nil {
+		if what, err = uncommitted(ctx, at, subDir, trust); err != nil {
 			return "", err
 		}
 		if what != "" {

@@ -40,6 +40,9 @@ func linkedDeep(t *testing.T, outer, branch string) tree.Linked {
 
 // TestAWorktreeWithSubmodulesIsRemovedOnlyIfNothingIsLost: git itself would refuse it always, or force it and look for nothing.
 func TestAWorktreeWithSubmodulesIsRemovedOnlyIfNothingIsLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: it runs without -short")
+	}
 	outer := withSubmodule(t)
 	for i, tt := range []struct {
 		name    string
@@ -89,10 +92,10 @@ func TestAWorktreeWithSubmodulesIsRemovedOnlyIfNothingIsLost(t *testing.T) {
 			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			branch := fmt.Sprint("x", i)
 			l := linkedDeep(t, outer, branch)
 			tt.prepare(t, l.Path)
+			t.Parallel() // git itself does not wait for the configuration that all worktrees share
 			asked := ""
 			vacantAt := func(at string) error { asked = at; return nil }
 			err := l.Remove(t.Context(), tree.Removal{}, vacantAt)

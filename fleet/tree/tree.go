@@ -65,10 +65,27 @@ func Resolve(ctx context.Context, path string, noGit bool) (fleet.Tree, error) {
 		return fleet.Tree{}, fmt.Errorf("tree %q: %w: the path is not valid UTF-8, so it cannot be a key of the reservation file: rename it", top, ErrUnusable)
 	}
 	file, err := Identify(top)
+	if err == nil && !inside(dir, file) {
+		err = fmt.Errorf("%w: its configuration names another directory, %q, as its working tree: name that one", ErrUnusable, top)
+	}
 	if err != nil {
 		return fleet.Tree{}, fmt.Errorf("tree %s: %w", path, err)
 	}
 	return fleet.Tree{Path: top, File: file}, nil
+}
+
+// inside reports whether dir, or a directory above it, is file: a repository's configuration can name any directory as its tree.
+func inside(dir string, file fleet.FileID) bool {
+	for {
+		if id, err := Identify(dir); err == nil && id == file {
+			return true
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return false
+		}
+		dir = up
+	}
 }
 
 // Identify gives the device and inode of the directory at path.

@@ -27,6 +27,9 @@ type Worktrees struct {
 	Dir string
 	// From is the revision at which a new branch begins. Empty means the HEAD of the tree that was named.
 	From string
+	// Trust lets git run the programs that the repository names: its hooks, the filters that its own configuration has, what a partial
+	// clone fetches with. Without it git runs none of them, and a repository that has such filters is refused.
+	Trust bool
 	// Reserve, where set, is called once the new tree's directory is there, empty, and before git makes anything: an error takes the
 	// directory back.
 	Reserve func(context.Context, fleet.Tree) error
@@ -38,6 +41,8 @@ type Worktree struct {
 	Branch string
 	// NewBranch says that the branch was made for it.
 	NewBranch bool
+	// Trust lets git run what the repository names, as [Worktrees] says.
+	Trust bool
 
 	main    string // a directory of the same repository that stays
 	start   string // the commit at which a new branch began
@@ -47,7 +52,7 @@ type Worktree struct {
 // AddWorktree makes a linked worktree of the repository of tree, on branch: one that exists is checked out, another is made.
 //
 // Who makes the directory has the branch: of two that try at once, one is refused. A refusal leaves neither directory nor
-// branch behind, unless it says so. Hooks run, and have nobody to ask.
+// branch behind, unless it says so. Hooks run only where they are trusted, and have nobody to ask.
 func (w Worktrees) AddWorktree(ctx context.Context, tree, branch string) (*Worktree, error) {
 	from, err := Resolve(ctx, tree, false)
 	if err != nil {
@@ -65,7 +70,10 @@ func (w Worktrees) AddWorktree(ctx context.Context, tree, branch string) (*Workt
 	if err != nil {
 		return nil, err
 	}
-	made := &Worktree{Branch: branch, main: all[0].path}
+	made := &Worktree{Branch: branch, Trust: w.Trust, main: all[0].path}
+	if err := w.checkFilters(ctx, made.main); err != nil {
+		return nil, err
+	}
 	if made.NewBranch, made.start, err = w.begin(ctx, from.Path, branch, all); err != nil {
 		return nil, err
 	}
@@ -87,6 +95,21 @@ func (w Worktrees) AddWorktree(ctx context.Context, tree, branch string) (*Workt
 func refuse(format string, args ...any) *fleet.Refusal {
 	return fleet.Refuse(fleet.CodeWorktreeRefused, format, args...)
 }
+
+// checkFilters refuses a repository whose files git would write other than they are meant, for want of a filter that it may not run.
+func (w Worktrees) checkFilters(ctx context.Context, main string) error {
+	if w.Trust {
+		return nil
+	}
+	names, err := filters(ctx, main)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	return refuse("the configuration of %s names a filter, %q, that git would run for its files", main, names[0]).WithHint("%s", trustHint)
+}
+
+// trustHint says how to let git run what it was not allowed to.
+const trustHint = "if you trust this repository's hooks and filters, set trust = true in [worktrees]"
 
 // checkBranch lets pass what git would take as the name of a branch, and means nothing else.
 func checkBranch(ctx context.Context, dir, branch string) error {
@@ -256,13 +279,14 @@ func (made *Worktree) dropParents() {
 // checkOut makes the branch where it is new, and lets git fill the directory.
 func (made *Worktree) checkOut(ctx context.Context) error {
 	if made.NewBranch {
-		if _, err := git(ctx, made.main, "branch", "--no-track", "--", made.Branch, made.start); err != nil {
+		args := []string{"branch", "--no-track", "--", made.Branch, made.start}
+		if _, _, err := (call{dir: made.main, args: args, timeout: gitTimeout, trust: made.Trust}).run(ctx); err != nil {
 			made.NewBranch = false // whoever else made it keeps it
 			return made.refusal(err)
 		}
 	}
 	_, _, err := call{
-		dir: made.main, timeout: checkoutTimeout, alone: true,
+		dir: made.main, timeout: checkoutTimeout, alone: true, reads: true, trust: made.Trust,
 		args: []string{"worktree", "add", "--quiet", "--", made.Path, made.Branch},
 	}.run(ctx)
 	if err != nil {
@@ -290,6 +314,8 @@ func (made *Worktree) refusal(err error) error {
 		r = r.WithHint("somebody works on this branch, or rebases or bisects it: name another")
 	case strings.Contains(said.Stderr, "already registered worktree"):
 		r = r.WithHint("if that was removed by hand, run: git -C %s worktree prune", made.main)
+	case !made.Trust && (strings.Contains(said.Stderr, "unable to read") || strings.Contains(said.Stderr, "Could not reset")):
+		r = r.WithHint("it may be a partial clone, which fetches: %s", trustHint)
 	case strings.Contains(said.Stderr, ".lock': File exists"):
 		r = r.WithHint("another git works in this repository: try again")
 	}

@@ -255,12 +255,12 @@ func TestRefusedWorktreeLeavesNothing(t *testing.T) {
 			}},
 		{name: "no repository", branch: "x", want: "not in a git working tree",
 			prepare: func(t *testing.T, _ string) string { return tempDir(t) }},
-		{name: "hook that fails", branch: "x", want: "git says: no such luck", code: fleet.CodeWorktreeRefused,
+		{name: "hook that fails", branch: "x", w: tree.Worktrees{Trust: true}, want: "git says: no such luck", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				hook(t, repo, "echo no such luck >&2; exit 3")
 				return repo
 			}},
-		{name: "hook that asks", branch: "x", want: "git says: nobody to ask", code: fleet.CodeWorktreeRefused,
+		{name: "hook that asks", branch: "x", w: tree.Worktrees{Trust: true}, want: "git says: nobody to ask", code: fleet.CodeWorktreeRefused,
 			prepare: func(t *testing.T, repo string) string {
 				hook(t, repo, `(read answer </dev/tty) 2>/dev/null || read answer || { $GIT_EDITOR; code=$?; echo nobody to ask >&2; exit $code; }`)
 				return repo
@@ -416,7 +416,7 @@ func TestCancelledWorktreeLeavesNothingAndEndsItsHooks(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := tree.Worktrees{}.AddWorktree(ctx, repo, "x")
+		_, err := tree.Worktrees{Trust: true}.AddWorktree(ctx, repo, "x")
 		done <- err
 	}()
 	said, err := os.ReadFile(fifo) // the hook runs

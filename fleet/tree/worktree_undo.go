@@ -42,8 +42,8 @@ func Remade(t fleet.Tree, m fleet.MadeWorktree) *Worktree {
 }
 
 func (made *Worktree) remove(ctx context.Context, vacant func(at string) error) error {
-	if err := takeAway(ctx, made.main, made.Tree, false, func(aside string) error {
-		return errors.Join(vacant(aside), nothingNew(ctx, aside))
+	if err := takeAway(ctx, made.repository(), made.Tree, false, func(aside string) error {
+		return errors.Join(vacant(aside), nothingNew(ctx, aside, made.Trust))
 	}); err != nil {
 		return err
 	}
@@ -51,10 +51,18 @@ func (made *Worktree) remove(ctx context.Context, vacant func(at string) error) 
 	return made.dropBranch(ctx)
 }
 
-// takeAway removes the linked worktree t of the repository of main, with what is new in it only by force. It is moved aside before
+// repository is where git is run to change the worktrees of a repository.
+type repository struct {
+	main  string // a directory of it that stays
+	trust bool
+}
+
+func (made *Worktree) repository() repository { return repository{made.main, made.Trust} }
+
+// takeAway removes the linked worktree t of the repository, with what is new in it only by force. It is moved aside before
 // vacant is asked about it at its new place, and put back if that fails.
-func takeAway(ctx context.Context, main string, t fleet.Tree, force bool, vacant func(aside string) error) error {
-	unlock, err := lockRepository(ctx, main)
+func takeAway(ctx context.Context, r repository, t fleet.Tree, force bool, vacant func(aside string) error) error {
+	unlock, err := lockRepository(ctx, r.main)
 	if err != nil {
 		return err
 	}
@@ -74,11 +82,11 @@ func takeAway(ctx context.Context, main string, t fleet.Tree, force bool, vacant
 		if subs, err := submodules(ctx, t.Path, gitDir); err != nil {
 			return err
 		} else if _, kept := os.Lstat(filepath.Join(gitDir, "modules")); len(subs) > 0 || kept == nil {
-			return takeAwayDeep(ctx, main, t, out, vacant)
+			return takeAwayDeep(ctx, r, t, out, vacant)
 		}
 	}
 	aside := filepath.Join(out, filepath.Base(t.Path))
-	if _, err := worktree(ctx, main, "move", "--", t.Path, aside); err != nil {
+	if _, err := r.worktree(ctx, "move", "--", t.Path, aside); err != nil {
 		return err
 	}
 	if err = vacant(aside); err == nil {
@@ -86,10 +94,10 @@ func takeAway(ctx context.Context, main string, t fleet.Tree, force bool, vacant
 		if force {
 			args = []string{"remove", "--force", "--", aside}
 		}
-		_, err = worktree(ctx, main, args...)
+		_, err = r.worktree(ctx, args...)
 	}
 	if err != nil {
-		_, back := worktree(ctx, main, "move", "--", aside, t.Path)
+		_, back := r.worktree(ctx, "move", "--", aside, t.Path)
 		return errors.Join(err, back)
 	}
 	return nil
@@ -98,13 +106,13 @@ func takeAway(ctx context.Context, main string, t fleet.Tree, force bool, vacant
 // takeAwayDeep is takeAway of a tree with submodules, which git does not move, and removes by force only. What
 // that would lose is vacant's to look for, once the tree is at the empty directory out: beside where it was, since submodules find
 // their repository by a relative path.
-func takeAwayDeep(ctx context.Context, main string, t fleet.Tree, out string, vacant func(aside string) error) error {
+func takeAwayDeep(ctx context.Context, r repository, t fleet.Tree, out string, vacant func(aside string) error) error {
 	if err := syscall.Rename(t.Path, out); err != nil { // os.Rename takes no directory's place
 		return fmt.Errorf("move %s aside: %w", t.Path, err)
 	}
 	err := vacant(out)
 	if err == nil {
-		_, err = worktree(ctx, main, "remove", "--force", "--", t.Path) // what git keeps of it; its files are not there
+		_, err = r.worktree(ctx, "remove", "--force", "--", t.Path) // what git keeps of it; its files are not there
 	}
 	if err != nil {
 		return errors.Join(err, os.Rename(out, t.Path))
@@ -113,13 +121,13 @@ func takeAwayDeep(ctx context.Context, main string, t fleet.Tree, out string, va
 }
 
 // nothingNew refuses where the tree at path, or a submodule of it, holds what is nowhere else. Of its own commits its branch takes care.
-func nothingNew(ctx context.Context, path string) error {
+func nothingNew(ctx context.Context, path string, trust bool) error {
 	gitDir, ok := findGitDir(path)
 	if !ok {
 		return errors.New("it is no worktree any more")
 	}
 	ctx = context.WithoutCancel(ctx)
-	if what, err := uncommitted(ctx, path, gitDir); err != nil {
+	if what, err := uncommitted(ctx, path, gitDir, trust); err != nil {
 		return err
 	} else if what != "" {
 		return fmt.Errorf("it holds uncommitted work: %s", what)
@@ -139,7 +147,7 @@ func (made *Worktree) abandon(ctx context.Context, brokenOff bool) error {
 	if brokenOff {
 		args = []string{"remove", "--force", "--force", "--", made.Path} // twice: git locks what it has not filled yet
 	}
-	if _, err := worktree(ctx, made.main, args...); err != nil {
+	if _, err := made.repository().worktree(ctx, args...); err != nil {
 		// Where git has not come to it, or has tidied up itself, the directory is empty or gone.
 		if rerr := os.Remove(made.Path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 			return made.stays(err)
@@ -169,10 +177,10 @@ func (made *Worktree) dropBranch(ctx context.Context) error {
 	return nil
 }
 
-// worktree runs git worktree in the repository of main.
-func worktree(ctx context.Context, main string, args ...string) ([]byte, error) {
+// worktree runs git worktree in the repository.
+func (r repository) worktree(ctx context.Context, args ...string) ([]byte, error) {
 	out, _, err := call{
-		dir: main, timeout: checkoutTimeout, alone: true, args: append([]string{"worktree"}, args...),
+		dir: r.main, timeout: checkoutTimeout, alone: true, reads: true, trust: r.trust, args: append([]string{"worktree"}, args...),
 	}.run(ctx)
 	return out, err
 }

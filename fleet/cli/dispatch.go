@@ -278,14 +278,20 @@ goes on guarding the tree. --id drops it only if it is still that one.
 }
 
 // treeKey is the key that path has in the file. The directory may be gone, and then the path as it stands is all there is.
-func treeKey(ctx context.Context, path string) string {
+func treeKey(ctx context.Context, path string) string { return treeNamed(ctx, path).Path }
+
+// treeNamed is the tree that path lies in; where the directory is gone, its path as it stands. An empty path names none.
+func treeNamed(ctx context.Context, path string) fleet.Tree {
+	if path == "" {
+		return fleet.Tree{}
+	}
 	if t, err := tree.Resolve(ctx, path, true); err == nil {
-		return t.Path
+		return t
 	}
 	if abs, err := filepath.Abs(path); err == nil {
-		return abs
+		return fleet.Tree{Path: abs}
 	}
-	return path
+	return fleet.Tree{Path: path}
 }
 
 func newPruneCommand(g *globals) *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/charmbracelet/x/ansi"
@@ -20,38 +21,35 @@ import (
 	"fleetdeck/fleet/plain"
 )
 
-// find finds the member that name means: its id, the end of one that is unmistakable, or the tree where it works. With
-// launches, one that is still booting is found too.
+// find finds the member that name means: its id, the end of one that is unmistakable, or a tree that it holds, by any path of
+// it. With launches, one that is still booting is found too.
 func (s *session) find(ctx context.Context, name string, launches bool) (string, error) {
 	roster, err := s.client.Roster(ctx)
 	if err != nil {
 		return "", err
 	}
 	var byEnd, byTree []string
-	key := ""
-	consider := func(id, tree string, alive bool) bool {
+	named := sync.OnceValue(func() fleet.Tree { return treeNamed(ctx, name) })
+	consider := func(id string, holds func(fleet.Tree) bool, alive bool) bool {
 		if strings.EqualFold(id, name) {
 			return true
 		}
 		if len(name) >= 4 && strings.HasSuffix(id, strings.ToUpper(name)) {
 			byEnd = append(byEnd, id)
 		}
-		if key == "" {
-			key = treeKey(ctx, name)
-		}
-		if alive && tree == key {
+		if alive && holds(named()) {
 			byTree = append(byTree, id)
 		}
 		return false
 	}
 	for _, m := range roster.Members {
-		if consider(m.ID, m.Tree, m.Alive()) {
+		if consider(m.ID, m.Holds, m.Alive()) {
 			return m.ID, nil
 		}
 	}
 	if launches {
 		for _, l := range roster.Launches {
-			if consider(l.ID, l.Tree, true) {
+			if consider(l.ID, l.Holds, true) {
 				return l.ID, nil
 			}
 		}

@@ -163,6 +163,11 @@ func exactly(names ...string) cobra.PositionalArgs {
 		if len(args) > len(names) {
 			return usagef("%s: %q is one argument too many", cmd.CommandPath(), args[len(names)])
 		}
+		for i, arg := range args {
+			if arg == "" { // as of a variable that is not set: no path, and not the directory that somebody happens to be in
+				return usagef("%s: %s is empty", cmd.CommandPath(), names[i])
+			}
+		}
 		return nil
 	}
 }

@@ -41,6 +41,7 @@ type ear struct {
 	timer   *time.Timer // fires when the screen is to be looked at; stopped while it is not
 	dirty   time.Time   // since when it printed something that was not looked at
 	looked  time.Time
+	heard   time.Time // when it last printed something
 	looking atomic.Bool
 }
 
@@ -68,6 +69,7 @@ func (e *ear) hear(frame launch.Frame) {
 	}
 	e.next = frame.Offset + uint64(len(frame.Data))
 	now := e.d.Now().Wall
+	e.heard = now
 	fresh := e.next > e.old
 	var heard []func(*hearing)
 	e.scanner.Feed(frame.Data, func(s witness.Signal) {
@@ -181,6 +183,9 @@ func (e *ear) look(ctx context.Context, term launch.Terminal) {
 	h.mu.Lock()
 	needed := !h.closed && h.who.NeedsScreen(now)
 	h.mu.Unlock()
+	if !needed && now.Sub(e.heard) < lookAfter {
+		e.plan(now) // it did not stop yet, and what it shows then may tell something
+	}
 	if !needed || !e.looking.CompareAndSwap(false, true) {
 		return
 	}

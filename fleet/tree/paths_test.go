@@ -223,6 +223,7 @@ func TestATreeThatIsReplacedIsAnotherTree(t *testing.T) {
 func TestWhatIsNoTreeIsSaid(t *testing.T) {
 	top := repo(t)
 	for path, want := range map[string]error{
+		"":                                 tree.ErrNotFound,
 		filepath.Join(top, "none"):         tree.ErrNotFound,
 		filepath.Join(top, "file"):         tree.ErrNotFound,
 		filepath.Join(top, ".git"):         tree.ErrUnusable,

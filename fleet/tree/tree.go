@@ -27,8 +27,12 @@ var (
 )
 
 // Resolve gives the tree that path lies in: its canonical top level, and the directory that it names. With noGit, a directory
-// outside git is a tree of its own. Any doubt is an error.
+// outside git is a tree of its own. Any doubt is an error, and so is an empty path:
+// it would be wherever the caller happens to be.
 func Resolve(ctx context.Context, path string, noGit bool) (fleet.Tree, error) {
+	if path == "" {
+		return fleet.Tree{}, fmt.Errorf("tree: %w: its path is empty", ErrNotFound)
+	}
 	abs := path
 	if !filepath.IsAbs(path) {
 		cwd, err := os.Getwd()

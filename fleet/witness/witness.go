@@ -48,6 +48,8 @@ const (
 	Settle = 3 * time.Second
 	// Unconfirmed is how long a title or a screen must contradict a hook that says working until neither is believed.
 	Unconfirmed = 10 * time.Second
+	// Paused is how long an agent whose title works must print nothing until its screen may show a dialog.
+	Paused = 500 * time.Millisecond
 	// Stalled is how long an agent that redraws all the time while it works may print nothing.
 	Stalled = time.Minute
 )
@@ -162,8 +164,16 @@ func (c *Case) NeedsScreen(now time.Time) bool {
 	if j, _ := c.weigh(now); j.Source == Report {
 		return false
 	}
-	t := c.drawn()
-	return c.said[Screen].State == fleet.StateWaiting || t.State != fleet.StateWorking && t.State != fleet.StateWaiting
+	if c.said[Screen].State == fleet.StateWaiting {
+		return true
+	}
+	switch c.drawn().State {
+	case fleet.StateWaiting:
+		return false
+	case fleet.StateWorking: // not every dialog changes the title, but each of them stops the output
+		return now.Sub(c.output) >= Paused
+	}
+	return true
 }
 
 // Stalled reports whether what is shown hangs on the agent's silence, so that output at now changes it.

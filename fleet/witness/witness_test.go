@@ -251,7 +251,7 @@ func TestTheScreenIsLookedAtOnlyWhereItCanTellSomething(t *testing.T) {
 		want bool
 	}{
 		{"nobody said anything", nil, true},
-		{"the title works", []witness.Testimony{{Source: witness.Title, State: working}}, false},
+		{"the title works, and output goes on", []witness.Testimony{{Source: witness.Title, State: working}}, false},
 		{"the title works, and a dialog was seen", []witness.Testimony{{Source: witness.Screen, State: waiting}, {Source: witness.Title, State: working}}, true},
 		{"the title waits", []witness.Testimony{{Source: witness.Title, State: waiting}}, false},
 		{"the title rests", []witness.Testimony{{Source: witness.Title, State: idle}}, true},
@@ -263,8 +263,27 @@ func TestTheScreenIsLookedAtOnlyWhereItCanTellSomething(t *testing.T) {
 			s.Seen = now
 			c.Hear(s)
 		}
+		c.Output(now)
 		if got := c.NeedsScreen(now); got != tt.want {
 			t.Errorf("%s: NeedsScreen = %t", tt.name, got)
 		}
+	}
+}
+
+// TestADialogIsLookedForThoughTheTitleWorks: not every dialog changes the title, but each of them stops the output.
+func TestADialogIsLookedForThoughTheTitleWorks(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	var c witness.Case
+	c.Hear(witness.Testimony{Source: witness.Title, State: working, Seen: now})
+	c.Output(now)
+	if c.NeedsScreen(now.Add(witness.Paused / 2)) {
+		t.Error("it is looked at while output goes on")
+	}
+	if now = now.Add(witness.Paused); !c.NeedsScreen(now) {
+		t.Fatal("it is not looked at once the output has stopped")
+	}
+	c.Hear(witness.Testimony{Source: witness.Screen, State: waiting, Message: "Allow?", Seen: now})
+	if j, _ := c.Judge(now); j.State != waiting || j.Message != "Allow?" {
+		t.Errorf("judged %+v", j)
 	}
 }

@@ -257,7 +257,7 @@ goes on guarding the tree. --id drops it only if it is still that one.
 				return err
 			}
 			key := treeKey(cmd.Context(), args[0])
-			e, ok, err := s.book.Release(cmd.Context(), s.conf.LockWait, key, id)
+			e, ok, err := s.ledger.Release(cmd.Context(), s.conf.LockWait, key, id)
 			switch {
 			case err != nil:
 				return err
@@ -318,9 +318,9 @@ func runPrune(ctx context.Context, s *session, dryRun bool) error {
 	}
 	var report fleet.PruneReport
 	if dryRun {
-		report, err = s.book.Plan(roster)
+		report, err = s.ledger.Plan(roster)
 	} else {
-		report, err = s.book.Prune(ctx, s.conf.PruneWait, roster)
+		report, err = s.ledger.Prune(ctx, s.conf.PruneWait, roster)
 	}
 	if err != nil && report.Lock != "busy" {
 		return err

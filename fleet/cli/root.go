@@ -20,6 +20,7 @@ import (
 	"fleetdeck/fleet/config"
 	"fleetdeck/fleet/dispatch"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/fleet/observe"
 	"fleetdeck/fleet/state"
 )
@@ -171,7 +172,8 @@ type session struct {
 	*globals
 	dir    state.Dir
 	conf   *config.Config
-	book   *book.Book
+	book   *book.Book // this host's file and admission lock
+	ledger ledger.Ledger
 	client *client.Client
 }
 
@@ -191,21 +193,21 @@ func (g *globals) open() (*session, error) {
 		return nil, err
 	}
 	b.Warn = func(err error) { fmt.Fprintf(g.err, "fleetdeck: warning: %v\n", err) }
-	return &session{globals: g, dir: dir, conf: conf, book: b, client: client.New(dir.Socket, memberToken(dir.Socket))}, nil
+	return &session{globals: g, dir: dir, conf: conf, book: b, ledger: b, client: client.New(dir.Socket, memberToken(dir.Socket))}, nil
 }
 
 // dispatcher makes the one dispatcher, as program.
 func (s *session) dispatcher(program string) *dispatch.Dispatcher {
 	now := process.Now()
 	return &dispatch.Dispatcher{
-		Ledger: s.book, Daemon: s.client, LockWait: s.conf.LockWait, Grace: s.conf.Grace, Now: process.Now,
+		Ledger: s.ledger, Daemon: s.client, LockWait: s.conf.LockWait, Grace: s.conf.Grace, Now: process.Now,
 		Allowed: s.may("spawn"), Worktrees: s.worktrees(""),
 		Self: fleet.Dispatcher{Pid: os.Getpid(), Host: now.Host, Program: program, Machine: now.Machine},
 	}
 }
 
 func (s *session) sources() observe.Sources {
-	return observe.Sources{Dir: s.dir.Path, Book: s.book, Client: s.client, Config: s.conf, Now: process.Now}
+	return observe.Sources{Dir: s.dir.Path, Ledger: s.ledger, Lock: s.book, Client: s.client, Config: s.conf, Now: process.Now}
 }
 
 // say prints a message for a person: to stderr where stdout belongs to a JSON document.

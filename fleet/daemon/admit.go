@@ -18,8 +18,8 @@ import (
 
 // admit decides on a spawn. Whatever it refuses was not started and never will be.
 //
-// The reservation is the licence: under the admission lock its id must stand for this tree, its grace must not be over, and nobody else
-// may be there. Only then is the launch recorded, still inside the lock, so that no dispatcher sees neither.
+// The reservation is the licence: at the ledger's fence its id must stand for this tree, its grace must not be over, and nobody else
+// may be there. Only then is the launch recorded, before the ledger admits another, so that no dispatcher sees neither.
 func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 	if req.Reservation == "" || req.Tree == "" {
 		return record{}, fleet.Refuse(fleet.CodeBadRequest, "a spawn names a reservation and a tree")
@@ -59,7 +59,7 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 
 	var rec record
 	fresh := false
-	err = d.book.Admit(ctx, d.Config.LockWait, req.Tree, req.Reservation, func(e fleet.Entry) error {
+	err = d.Ledger.Admit(ctx, d.Config.LockWait, req.Tree, req.Reservation, func(e fleet.Entry) error {
 		view := d.reg.view()
 		if earlier, ok := view.byReservation(req.Reservation); ok {
 			rec, err = repeated(earlier, req)

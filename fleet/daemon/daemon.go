@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"fleetdeck/fleet"
-	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/config"
 	"fleetdeck/fleet/foreign"
 	"fleetdeck/fleet/launch"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/fleet/slots"
 	"fleetdeck/fleet/state"
 )
@@ -31,6 +31,8 @@ import (
 type Options struct {
 	State  state.Dir
 	Config *config.Config
+	// Ledger is where the reservations stand that launches are admitted by.
+	Ledger ledger.Ledger
 	// Launcher is the usual one, Launchers are those that a profile can name beside it.
 	Launcher  launch.Launcher
 	Launchers []launch.Launcher
@@ -49,7 +51,6 @@ type Options struct {
 // Daemon is a running daemon.
 type Daemon struct {
 	Options
-	book    *book.Book
 	reg     *registry
 	pool    pool
 	events  *events
@@ -103,10 +104,6 @@ func run(ctx context.Context, opts Options, slots pool) error {
 	}
 	defer d.reg.close()
 	d.reg.forgot = d.forget
-	if d.book, err = book.Open(opts.State.Path, opts.Now); err != nil {
-		return err
-	}
-	d.book.Warn = func(err error) { d.Log("reservation file: %v", err) }
 	if d.events, err = openEvents(filepath.Join(opts.State.Path, "events.jsonl"), opts.Now); err != nil {
 		return err
 	}

@@ -202,6 +202,7 @@ func (b *Book) Admit(ctx context.Context, window time.Duration, tree, id string,
 			return fleet.Refuse(fleet.CodeReservationStale, "%s is another directory than the one that was reserved", t.Path)
 		}
 	}
+	e.Slot = "" // slots are the daemon's to give: what a foreign writer says of one binds nobody
 	return admit(e)
 }
 

@@ -361,6 +361,9 @@ command that takes the lock can succeed.
 			if err != nil {
 				return err
 			}
+			if err := s.ofOneHost("no lock of this host keeps a dispatch out; a script takes a tree with 'fleetdeck reserve' instead"); err != nil {
+				return err
+			}
 			if err := s.may("spawn")(cmd.Context()); err != nil {
 				return err
 			}

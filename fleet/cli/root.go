@@ -17,6 +17,7 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/client"
+	"fleetdeck/fleet/cluster"
 	"fleetdeck/fleet/config"
 	"fleetdeck/fleet/dispatch"
 	"fleetdeck/fleet/launch/process"
@@ -174,7 +175,9 @@ type session struct {
 	conf   *config.Config
 	book   *book.Book // this host's file and admission lock
 	ledger ledger.Ledger
-	client *client.Client
+	// cluster is the ledger again where the fleet has many hosts, and nil where it has one.
+	cluster *cluster.Ledger
+	client  *client.Client
 }
 
 // open reads the configuration and opens the state directory.
@@ -193,7 +196,8 @@ func (g *globals) open() (*session, error) {
 		return nil, err
 	}
 	b.Warn = func(err error) { fmt.Fprintf(g.err, "fleetdeck: warning: %v\n", err) }
-	return &session{globals: g, dir: dir, conf: conf, book: b, ledger: b, client: client.New(dir.Socket, memberToken(dir.Socket))}, nil
+	s := &session{globals: g, dir: dir, conf: conf, book: b, client: client.New(dir.Socket, memberToken(dir.Socket))}
+	return s, s.chooseLedger()
 }
 
 // dispatcher makes the one dispatcher, as program.

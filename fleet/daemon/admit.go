@@ -86,7 +86,7 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 			return err
 		}
 		fresh = true
-		return d.record(&rec)
+		return d.record(&rec, e.Slot)
 	}, trees[1:]...)
 	if err != nil {
 		d.refused(req, err)
@@ -106,11 +106,12 @@ func deadline(e fleet.Entry, now fleet.Instant) fleet.Deadline {
 	return fleet.DeadlineAfter(now, e.Remaining(now))
 }
 
-// record takes the slot that rec's role needs and makes rec durable, or does neither.
-func (d *Daemon) record(rec *record) error {
+// record takes the slot that rec's role needs and makes rec durable, or does neither. The slot is the one that rec's reservation has
+// already, if it names one.
+func (d *Daemon) record(rec *record, slot string) error {
 	if d.Config.Limited(rec.Role) {
 		slot, err := d.pool.Reserve(slots.Request{
-			Role: rec.Role, Profile: rec.Profile, Reservation: rec.Reservation, Member: rec.ID, Tree: rec.Tree,
+			Role: rec.Role, Profile: rec.Profile, Reservation: rec.Reservation, Member: rec.ID, Tree: rec.Tree, Slot: slot,
 		})
 		if err != nil {
 			return err

@@ -46,6 +46,8 @@ type Options struct {
 	Ready func()
 	// Keeper, where set, keeps the fleet staffed until ctx ends, and says what it does as events.
 	Keeper func(ctx context.Context, say func(level, kind, tree, message string)) error
+	// Attend, where set, keeps this host among those of its fleet until ctx ends, and says what is in the way of that.
+	Attend func(ctx context.Context, trouble func(error))
 }
 
 // Daemon is a running daemon.
@@ -170,6 +172,11 @@ func (d *Daemon) serve(listener net.Listener) error {
 	}
 	failed := make(chan error, 1)
 	d.startKeeper()
+	if d.Attend != nil {
+		d.tending.Go(func() {
+			d.Attend(d.ctx, func(err error) { d.alarm("not_attending", record{}, "%v", err) })
+		})
+	}
 	go func() { failed <- server.Serve(listener) }()
 	if d.Ready != nil {
 		d.Ready()

@@ -147,7 +147,7 @@ func otherTable(t *testing.T, l *Ledger) {
 
 func noDaemon(t *testing.T, l *Ledger) {
 	other := l.again(t, func(o *Options) { o.Node = "crane" })
-	if _, err := other.Reserve(t.Context(), window, draft("/src/api"), nobody); codeOf(err) != fleet.CodeDaemonUnreachable {
+	if _, err := other.Reserve(t.Context(), 200*time.Millisecond, draft("/src/api"), nobody); codeOf(err) != fleet.CodeDaemonUnreachable {
 		t.Errorf("reserve: %v, want %s", err, fleet.CodeDaemonUnreachable)
 	}
 	attend(t, other, "two")

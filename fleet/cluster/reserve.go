@@ -14,6 +14,9 @@ import (
 	"fleetdeck/fleet/ledger"
 )
 
+// errAbsent means that nobody keeps the node's key alive.
+var errAbsent = errors.New("its daemon has not reached the cluster, or is not heard of any more")
+
 // minLease is the shortest lease that etcd grants.
 const minLease = 2
 
@@ -26,9 +29,7 @@ func (l *Ledger) Reserve(ctx context.Context, window time.Duration, draft ledger
 	if err != nil {
 		return fleet.Entry{}, err
 	}
-	seen, err := read(asking, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
-		return c.Txn(ctx).Then(w.looks()...).Commit()
-	})
+	seen, err := w.look(asking)
 	if err != nil {
 		return fleet.Entry{}, err
 	}
@@ -102,6 +103,13 @@ func (w *want) looks() []clientv3.Op {
 	return ops
 }
 
+// look reads it, and changes nothing.
+func (w *want) look(ctx context.Context) (*clientv3.TxnResponse, error) {
+	return read(ctx, w.l, func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return c.Txn(ctx).Then(w.looks()...).Commit()
+	})
+}
+
 // ready is what a look found in favour of a reservation: what the transaction goes by.
 type ready struct {
 	table int64 // the revision of the slot table
@@ -120,8 +128,8 @@ func (w *want) judge(seen *clientv3.TxnResponse) (r ready, err error) {
 		return r, err
 	}
 	if next().Count == 0 {
-		return r, fleet.Refuse(fleet.CodeDaemonUnreachable, "the daemon of node %s does not run, or has not reached the cluster yet", w.hold.Node).
-			WithHint("start it there with 'fleetdeck up'; nothing was reserved")
+		return r, fleet.Refuse(fleet.CodeDaemonUnreachable, "node %s: %w", w.hold.Node, errAbsent).
+			WithHint("see 'fleetdeck events' there for what keeps it from the cluster; nothing was reserved")
 	}
 	for _, kv := range next().Kvs {
 		if r.mine, err = decode(kv.Key, kv.Value, kv.ModRevision, kv.CreateRevision, kv.Lease); err != nil {
@@ -180,6 +188,12 @@ func (w *want) choose(taken *clientv3.GetResponse, mine *hold) (string, error) {
 func (l *Ledger) take(ctx context.Context, w *want, seen *clientv3.TxnResponse) (fleet.Entry, error) {
 	for {
 		r, err := w.judge(seen)
+		if errors.Is(err, errAbsent) && pause(ctx) { // it answers its socket, so it may be here in a moment
+			if seen, err = w.look(ctx); err != nil {
+				return fleet.Entry{}, err
+			}
+			continue
+		}
 		if err != nil {
 			return fleet.Entry{}, err
 		}
@@ -219,10 +233,7 @@ func (l *Ledger) take(ctx context.Context, w *want, seen *clientv3.TxnResponse) 
 			case held:
 				return entry, nil
 			}
-			seen, err = read(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
-				return c.Txn(ctx).Then(w.looks()...).Commit()
-			})
-			if err != nil {
+			if seen, err = w.look(ctx); err != nil {
 				return fleet.Entry{}, err
 			}
 			continue

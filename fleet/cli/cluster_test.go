@@ -50,6 +50,14 @@ func TestHostsShareTheirSlotsAndKeepTheirMembersThroughEtcdsAbsence(t *testing.T
 	refused(crane, web, 3, fleet.CodeSlotUnavailable, architect...)
 	refused(kite, api, 3, fleet.CodeTreeOccupied, "--profile", "worker")
 
+	there, code := crane.dispatch("kite:"+kite.repo("far"), "--profile", "worker", "--wait")
+	if code != 0 || there.Tree != "kite:"+kite.repo("far") || len(kite.alive()) != 2 || len(crane.alive()) != 0 {
+		t.Errorf("dispatch to the other host: exit %d, %+v, want a member of kite", code, there)
+	}
+	refused(crane, "kite:"+api, 3, fleet.CodeTreeOccupied, "--profile", "worker")
+	refused(crane, "heron:"+api, 6, fleet.CodeDaemonUnreachable, "--profile", "worker")
+	kite.must(nil, "stop", there.Member)
+
 	kite.kill()
 	kite.must(nil, "up")
 	if m := kite.alive(); len(m) != 1 || m[0].ID != sent.Member || m[0].Slot != "architect-1" {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/cluster"
@@ -55,8 +58,66 @@ func (s *session) attend(ctx context.Context) (func(context.Context, func(error)
 	if err := s.cluster.Join(ctx, self); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, trouble func(error)) { s.cluster.Attend(ctx, self, trouble) }, nil
+	return func(ctx context.Context, trouble func(error)) {
+		var serving sync.WaitGroup
+		serving.Go(func() { s.cluster.Serve(ctx, s.carry, trouble) })
+		s.cluster.Attend(ctx, self, trouble)
+		serving.Wait()
+	}, nil
 }
+
+// carry carries out what another host ordered, in the name of who did.
+func (s *session) carry(ctx context.Context, o cluster.Order) (fleet.Outcome, error) {
+	d := s.dispatcher("")
+	d.Self = o.From
+	out, err := d.Dispatch(ctx, o.Order)
+	if err == nil && o.Wait {
+		out, err = d.Wait(ctx, out)
+	}
+	return out, err
+}
+
+// elsewhere says which other node's tree NODE:PATH is. A bare path, or this node's name before it, is a path of this host.
+func (s *session) elsewhere(tree string) (node, path string) {
+	name, rest, ok := strings.Cut(tree, ":")
+	switch {
+	case s.cluster == nil || !ok || !filepath.IsAbs(rest) || !config.IsClusterName(name):
+		return "", tree
+	case name == s.conf.Cluster.Node:
+		return "", rest
+	}
+	return name, rest
+}
+
+// sendElsewhere has node carry out order.
+func (s *session) sendElsewhere(ctx context.Context, node string, order fleet.Order, opts dispatchOptions) (fleet.Outcome, error) {
+	for _, path := range order.Also {
+		if !filepath.IsAbs(path) {
+			return fleet.Outcome{}, usagef("--also %s: a path on node %s must be absolute", path, node)
+		}
+	}
+	if opts.queue || opts.from != "" {
+		return fleet.Outcome{}, usagef("--queue and --from are for trees of this host: run the command on node %s", node)
+	}
+	if err := s.may("spawn")(ctx); err != nil {
+		return fleet.Outcome{}, err
+	}
+	// Its daemon waits for etcd, then for its own socket, as long as each may take.
+	patient := 2*s.conf.LockWait + sendMargin
+	if opts.wait {
+		grace := order.Grace
+		if grace == 0 {
+			grace = s.conf.Grace
+		}
+		patient += grace + sendMargin
+	}
+	ctx, cancel := context.WithTimeout(ctx, patient)
+	defer cancel()
+	return s.cluster.Send(ctx, node, cluster.Order{Order: order, Wait: opts.wait, From: s.dispatcher("fleetdeck dispatch").Self})
+}
+
+// sendMargin is how much longer than all its windows together another host may take to answer.
+const sendMargin = 10 * time.Second
 
 // ofOneHost refuses a command that only means something where the reservations are a file of this host.
 func (s *session) ofOneHost(why string) error {

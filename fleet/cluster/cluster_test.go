@@ -33,6 +33,7 @@ func TestOneNode(t *testing.T) {
 		"a member's tree is taken whatever a roster says":           memberWithoutRoster,
 		"a host with another slot table is refused, and told":       otherTable,
 		"nobody is sent to a host whose daemon is not there":        noDaemon,
+		"what changed since the look decides":                       changedSinceTheLook,
 		"one node has one daemon":                                   oneDaemon,
 		"fences only grow":                                          fencesGrow,
 		"a launch whose reservation was released is not bound":      releasedLaunch,
@@ -155,6 +156,46 @@ func noDaemon(t *testing.T, l *Ledger) {
 	reserve(t, l, draft("/src/api")) // the same path on another host is another tree
 }
 
+// What the transaction finds is what counts, not what was seen before it.
+func changedSinceTheLook(t *testing.T, l *Ledger) {
+	c, err := l.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		change clientv3.Op
+		want   fleet.Code
+	}{
+		{"the slot table", clientv3.OpPut(l.keys.slots(), "[]"), fleet.CodeSlotsDiffer},
+		{"the table again, and the node", clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut(l.keys.slots(), l.table()), clientv3.OpDelete(l.keys.here())}, nil), fleet.CodeDaemonUnreachable},
+	} {
+		w, err := l.want(draft("/src/api"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, err := w.look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Do(t.Context(), tt.change); err != nil {
+			t.Fatal(err)
+		}
+		if tt.want == fleet.CodeDaemonUnreachable { // seen while its table was the other one
+			if seen, err = w.look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			seen.Responses[1].GetResponseRange().Count = 1
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		e, err := l.take(ctx, w, seen)
+		cancel()
+		if codeOf(err) != tt.want {
+			t.Errorf("%s changed: %+v, %v, want %s", tt.name, e, err, tt.want)
+		}
+	}
+}
+
 func oneDaemon(t *testing.T, l *Ledger) {
 	if err := l.again(t).Join(t.Context(), Presence{Daemon: "two"}); !errors.Is(err, errTwice) {
 		t.Errorf("join as another daemon: %v, want %v", err, errTwice)
@@ -250,14 +291,15 @@ func revokedNeverComes(t *testing.T, l *Ledger) {
 
 func compacted(t *testing.T, l *Ledger) {
 	e := reserve(t, l, draft("/src/api"))
-	from, err := l.revision(t.Context())
+	prefix := l.keys.holds()
+	from, err := l.list(t.Context(), prefix, nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Settle(t.Context(), window, e.ID); err != nil {
 		t.Fatal(err)
 	}
-	now, err := l.revision(t.Context())
+	now, err := l.list(t.Context(), prefix, nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +310,7 @@ func compacted(t *testing.T, l *Ledger) {
 	if _, err := c.Compact(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
-	if next := l.follow(t.Context(), from, func() {}); next != 0 {
+	if next := l.follow(t.Context(), prefix, from, func([]*clientv3.Event) {}); next != 0 {
 		t.Errorf("a watch from a revision that is gone goes on from %d, want 0: list again", next)
 	}
 }

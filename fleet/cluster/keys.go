@@ -22,6 +22,8 @@ import (
 //	    tree/NODE/b64url(PATH)       the same hold, for each of its trees  | lease as long as the grace,
 //	    dir/NODE/DEVICE:INODE        its id, for each directory            | none once it is bound
 //	    slot/ROLE/PROFILE/NAME       its id, where it needs a slot        /
+//	    order/NODE/ID                a dispatch that another host asks NODE for, and
+//	    answer/NODE/ID               what it came to                       leases, in case that nobody takes them
 //
 // The keys of one hold are written, changed and deleted together, so that one look at its hold key tells of all of them. The path
 // is encoded so that etcd's own tools show a key in one word.
@@ -29,9 +31,20 @@ type keys struct{ fleet, node string }
 
 func (k keys) root() string  { return "/fleetdeck/v1/" + k.fleet + "/" }
 func (k keys) slots() string { return k.root() + "conf/slots" }
-func (k keys) here() string  { return k.root() + "node/" + k.node }
+func (k keys) here() string  { return k.at(k.node) }
 func (k keys) holds() string { return k.root() + "hold/" + k.node + "/" }
 
+func (k keys) at(node string) string {
+	return k.root() + "node/" + node
+}
+func (k keys) orders() string { return k.root() + "order/" + k.node + "/" }
+
+func (k keys) order(node, id string) string {
+	return k.root() + "order/" + node + "/" + url.PathEscape(id)
+}
+func (k keys) answer(node, id string) string {
+	return k.root() + "answer/" + node + "/" + url.PathEscape(id)
+}
 func (k keys) hold(id string) string { return k.holds() + url.PathEscape(id) }
 func (k keys) tree(path string) string {
 	return k.root() + "tree/" + k.node + "/" + base64.RawURLEncoding.EncodeToString([]byte(path))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"fleetdeck/fleet"
@@ -83,9 +84,8 @@ func (l *Ledger) Prune(_ context.Context, _ time.Duration, roster fleet.Roster) 
 	return l.Plan(roster)
 }
 
-// Watch sends a token for each change of this host's holds, and whenever the connection is lost or found again. What happened
-// while it was lost is not missed: the watch goes on behind the last revision that it saw, or, where etcd keeps that no more, with
-// what stands now.
+// Watch sends a token for each change of this host's holds, and whenever the connection is lost or found again. It misses nothing
+// that happened in between.
 func (l *Ledger) Watch(ctx context.Context) <-chan struct{} {
 	tokens := make(chan struct{}, 1)
 	say := func() {
@@ -96,58 +96,7 @@ func (l *Ledger) Watch(ctx context.Context) <-chan struct{} {
 	}
 	go func() {
 		defer close(tokens)
-		var next int64 // the revision to go on with; 0 where there is none to go by
-		for ctx.Err() == nil {
-			var err error
-			if next == 0 {
-				if next, err = l.revision(ctx); err == nil {
-					next++
-					say()
-				}
-			}
-			if err == nil {
-				next = l.follow(ctx, next, say)
-			}
-			say()
-			pause(ctx)
-		}
+		l.mirror(ctx, l.keys.holds(), func([]*mvccpb.KeyValue) { say() }, func([]*clientv3.Event) { say() }, say)
 	}()
 	return tokens
-}
-
-// revision is the cluster's revision now.
-func (l *Ledger) revision(ctx context.Context) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	res, err := once(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
-		return c.Get(ctx, l.keys.holds(), clientv3.WithPrefix(), clientv3.WithCountOnly())
-	})
-	if err != nil {
-		return 0, err
-	}
-	return res.Header.Revision, nil
-}
-
-// follow says each change from the revision from on, until the watch ends, and gives the revision to go on with.
-func (l *Ledger) follow(ctx context.Context, from int64, say func()) (next int64) {
-	c, err := l.client()
-	if err != nil {
-		return from
-	}
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-	defer cancel()
-	next = from
-	for res := range c.Watch(ctx, l.keys.holds(), clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithProgressNotify()) {
-		if res.CompactRevision > 0 {
-			return 0
-		}
-		if res.Err() != nil {
-			return next
-		}
-		next = res.Header.Revision + 1
-		if len(res.Events) > 0 {
-			say()
-		}
-	}
-	return next
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"fleetdeck/fleet"
@@ -150,3 +151,14 @@ func bind(t *testing.T, l *Ledger, e fleet.Entry) {
 }
 
 func oneNode(t *testing.T) *etcdrun.Cluster { return etcdrun.Start(t, 1) }
+
+func nothing([]*mvccpb.KeyValue) {}
+
+// count says how many keys stand below prefix.
+func (l *Ledger) count(t *testing.T, prefix string) (n int) {
+	t.Helper()
+	if _, err := l.list(t.Context(), prefix, func(kvs []*mvccpb.KeyValue) { n = len(kvs) }); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -36,6 +36,9 @@ type fileCluster struct {
 // clusterName is what can be part of a key, and be told from a path in NODE:PATH.
 var clusterName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
+// IsClusterName reports whether s can name a fleet or a node.
+func IsClusterName(s string) bool { return clusterName.MatchString(s) }
+
 // cluster checks [cluster]; a file without one has a fleet of one host.
 func (b *builder) cluster(f *fileCluster) *Cluster {
 	if f == nil {
@@ -53,7 +56,7 @@ func (b *builder) cluster(f *fileCluster) *Cluster {
 		c.Node = host
 	}
 	for key, name := range map[string]string{"cluster.fleet": c.Fleet, "cluster.node": c.Node} {
-		if !clusterName.MatchString(name) {
+		if !IsClusterName(name) {
 			b.fail(key, "%q is no name: use letters, digits, '.', '_' and '-'", name)
 		}
 	}

@@ -27,6 +27,22 @@ node = %q
 	return r
 }
 
+// on are the live members that r shows of node.
+func on(r *rig, node string) (alive []fleet.Member) {
+	r.t.Helper()
+	var all []struct {
+		fleet.Member
+		Node string
+	}
+	r.must(&all, "members")
+	for _, m := range all {
+		if m.Alive() && m.Node == node {
+			alive = append(alive, m.Member)
+		}
+	}
+	return alive
+}
+
 func TestHostsShareTheirSlotsAndKeepTheirMembersThroughEtcdsAbsence(t *testing.T) {
 	full(t)
 	t.Parallel()
@@ -51,16 +67,20 @@ func TestHostsShareTheirSlotsAndKeepTheirMembersThroughEtcdsAbsence(t *testing.T
 	refused(kite, api, 3, fleet.CodeTreeOccupied, "--profile", "worker")
 
 	there, code := crane.dispatch("kite:"+kite.repo("far"), "--profile", "worker", "--wait")
-	if code != 0 || there.Tree != "kite:"+kite.repo("far") || len(kite.alive()) != 2 || len(crane.alive()) != 0 {
+	if code != 0 || there.Tree != "kite:"+kite.repo("far") || len(on(kite, "kite")) != 2 || len(on(crane, "crane")) != 0 {
 		t.Errorf("dispatch to the other host: exit %d, %+v, want a member of kite", code, there)
 	}
+	crane.await("crane shows kite's members", func() bool {
+		stdout, _, code := crane.fleetdeck("members")
+		return code == 0 && strings.Contains(stdout, "kite:"+api) && strings.Contains(stdout, there.Member)
+	})
 	refused(crane, "kite:"+api, 3, fleet.CodeTreeOccupied, "--profile", "worker")
 	refused(crane, "heron:"+api, 6, fleet.CodeDaemonUnreachable, "--profile", "worker")
 	kite.must(nil, "stop", there.Member)
 
 	kite.kill()
 	kite.must(nil, "up")
-	if m := kite.alive(); len(m) != 1 || m[0].ID != sent.Member || m[0].Slot != "architect-1" {
+	if m := on(kite, "kite"); len(m) != 1 || m[0].ID != sent.Member || m[0].Slot != "architect-1" {
 		t.Errorf("after the daemon was killed kite has %+v, want %s", m, sent.Member)
 	}
 	refused(crane, web, 3, fleet.CodeSlotUnavailable, architect...)
@@ -77,7 +97,10 @@ func TestHostsShareTheirSlotsAndKeepTheirMembersThroughEtcdsAbsence(t *testing.T
 	if !strings.Contains(out.Message, etcd.Endpoints()[0]) {
 		t.Errorf("refused with %q, want the end points", out.Message)
 	}
-	if m := kite.alive(); len(m) != 1 {
+	if _, stderr, code := kite.fleetdeck("trees"); code != 6 {
+		t.Errorf("trees while etcd is away: exit %d, %s, want 6", code, stderr)
+	}
+	if m := on(kite, "kite"); len(m) != 1 {
 		t.Errorf("while etcd is away kite has %+v, want its member", m)
 	}
 	kite.must(nil, "stop", sent.Member)

@@ -61,6 +61,7 @@ func (s *session) attend(ctx context.Context) (func(context.Context, func(error)
 	return func(ctx context.Context, trouble func(error)) {
 		var serving sync.WaitGroup
 		serving.Go(func() { s.cluster.Serve(ctx, s.carry, trouble) })
+		serving.Go(func() { s.publish(ctx) })
 		s.cluster.Attend(ctx, self, trouble)
 		serving.Wait()
 	}, nil

@@ -11,9 +11,6 @@ import (
 // turnedDown reports whether err is an answer of etcd: the request was looked at, and will not be carried out. Everything else,
 // such as a lost connection, a change of leader or a deadline, leaves it open.
 func turnedDown(err error) bool {
-	if noLease(err) {
-		return true
-	}
 	var e rpctypes.EtcdError
 	code := codes.Unknown
 	if errors.As(err, &e) {

@@ -18,6 +18,7 @@ import (
 //	/fleetdeck/v1/FLEET/
 //	    conf/slots                   the slot table in force
 //	    node/NODE                    a host whose daemon runs              lease, kept alive by that daemon
+//	    member/NODE/ID               a member as its daemon listed it last
 //	    hold/NODE/ID                 the hold                             \
 //	    tree/NODE/b64url(PATH)       the same hold, for each of its trees  | lease as long as the grace,
 //	    dir/NODE/DEVICE:INODE        its id, for each directory            | none once it is bound
@@ -36,6 +37,12 @@ func (k keys) holds() string { return k.root() + "hold/" + k.node + "/" }
 
 func (k keys) at(node string) string {
 	return k.root() + "node/" + node
+}
+func (k keys) members(node string) string {
+	if node == "" {
+		return k.root() + "member/"
+	}
+	return k.root() + "member/" + node + "/"
 }
 func (k keys) orders() string { return k.root() + "order/" + k.node + "/" }
 

@@ -65,6 +65,9 @@ func (s Sources) read(ctx context.Context, prev *look) look {
 		l.entries = prev.entries
 	} else if l.entries, err = s.Ledger.Read(); err != nil {
 		l.file.Error = err.Error()
+		if r := fleet.RefusalOf(err); r != nil {
+			l.file.Code = r.Code
+		}
 	}
 	l.stamp = l.stamp.unlessFresh(l.at.Wall)
 	timeout := daemonTimeout

@@ -1,6 +1,10 @@
 package fleet
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Occupied says what a tree is.
 type Occupied string
@@ -46,6 +50,32 @@ func (h Holding) ReservationID() string {
 		return h.Entry.ID
 	}
 	return ""
+}
+
+// Refusal words what is in the way of a dispatch into t.
+func (h Holding) Refusal(t Tree, now Instant) *Refusal {
+	switch h.State {
+	case Taken:
+		return Refuse(CodeTreeOccupied, "%s is occupied by member %s (%s, %s)",
+			t.Path, h.Member.ID, h.Member.Role, h.Member.State).
+			WithHint("look at it with 'fleetdeck screen %s', or end it with 'fleetdeck stop %s'", h.Member.ID, h.Member.ID)
+	case Foreign:
+		return h.Foreign.Refusal(t, now)
+	}
+	by := "a launch"
+	if e := h.Entry; e != nil {
+		by = "reservation " + e.ID
+		if e.ID == "" {
+			by = "an entry without an id"
+		}
+		if p := e.Dispatcher; p.Program != "" {
+			by += fmt.Sprintf(" of %s (pid %d)", strings.TrimSpace(p.Program), p.Pid)
+		}
+	} else if h.Launch != nil {
+		by = "launch " + h.Launch.ID
+	}
+	return Refuse(CodeTreeReserved, "%s is reserved by %s, %.0f s left", t.Path, by, max(0, h.Remaining.Seconds())).
+		WithHint("wait for its worker, or drop the reservation by hand with 'fleetdeck release'")
 }
 
 // Occupancy is the rule of the whole program: a tree is occupied by a live member; else reserved by a launch, or by

@@ -11,21 +11,23 @@ type Code string
 
 // The codes with which a dispatch, or a call to the daemon, is refused.
 const (
-	CodeTreeReserved      Code = "tree_reserved"
-	CodeTreeOccupied      Code = "tree_occupied"
-	CodeTreeForeign       Code = "tree_foreign"
-	CodeSlotUnconfigured  Code = "slot_unconfigured"
-	CodeSlotUnavailable   Code = "slot_unavailable"
-	CodeLockBusy          Code = "lock_busy"
-	CodeDaemonUnreachable Code = "daemon_unreachable"
-	CodeReservationStale  Code = "reservation_stale"
-	CodeProfileUnknown    Code = "profile_unknown"
-	CodeRoleUnknown       Code = "role_unknown"
-	CodeLaunchFailed      Code = "launch_failed"
-	CodeNotAllowed        Code = "not_allowed"
-	CodeWorktreeRefused   Code = "worktree_refused" // no linked worktree could be made for it
-	CodeFileCorrupt       Code = "file_corrupt"
-	CodeOutcomeUnknown    Code = "outcome_unknown"
+	CodeTreeReserved       Code = "tree_reserved"
+	CodeTreeOccupied       Code = "tree_occupied"
+	CodeTreeForeign        Code = "tree_foreign"
+	CodeSlotUnconfigured   Code = "slot_unconfigured"
+	CodeSlotUnavailable    Code = "slot_unavailable"
+	CodeLockBusy           Code = "lock_busy"
+	CodeDaemonUnreachable  Code = "daemon_unreachable"
+	CodeReservationStale   Code = "reservation_stale"
+	CodeProfileUnknown     Code = "profile_unknown"
+	CodeRoleUnknown        Code = "role_unknown"
+	CodeLaunchFailed       Code = "launch_failed"
+	CodeNotAllowed         Code = "not_allowed"
+	CodeWorktreeRefused    Code = "worktree_refused" // no linked worktree could be made for it
+	CodeFileCorrupt        Code = "file_corrupt"
+	CodeOutcomeUnknown     Code = "outcome_unknown"
+	CodeClusterUnreachable Code = "cluster_unreachable" // etcd does not answer
+	CodeSlotsDiffer        Code = "slots_differ"        // this host has another slot table than the fleet
 
 	// The codes below answer calls that are no dispatch.
 

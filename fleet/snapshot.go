@@ -142,11 +142,12 @@ type DaemonInfo struct {
 	AnsweredAt time.Time `json:"-"`
 }
 
-// FileInfo says how the reservation file is.
+// FileInfo says how the reservation file is, or the cluster that stands in its place.
 type FileInfo struct {
 	Path string `json:"path"`
 	// Error says what is wrong with it, empty if nothing is.
 	Error string `json:"error,omitempty"`
+	Code  Code   `json:"-"`
 	// ReadAt is when it was last read.
 	ReadAt time.Time `json:"-"`
 }

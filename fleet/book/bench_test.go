@@ -11,6 +11,7 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/lockfile"
 )
 
@@ -78,7 +79,7 @@ func admission(b *testing.B, dir string) func() {
 	if err != nil {
 		b.Fatal(err)
 	}
-	d := book.Draft{Tree: fleet.Tree{Path: "/home/kim/src/api", File: "64768:999999"}, Role: fleet.RoleDev, Profile: "claude", Grace: time.Minute}
+	d := ledger.Draft{Tree: fleet.Tree{Path: "/home/kim/src/api", File: "64768:999999"}, Role: fleet.RoleDev, Profile: "claude", Grace: time.Minute}
 	return func() {
 		e, err := open.Reserve(b.Context(), window, d, nobody)
 		if err != nil {

@@ -3,6 +3,8 @@
 // It guarantees that the file changes only under the admission lock, as one read-modify-write wholly inside it, and
 // that an entry is dropped by its id, never by its tree alone. Every dispatcher and every pruner of the program comes
 // through here. Callers hand in the roster; [Book.Reserve] asks for it while it holds the lock.
+//
+// A Book is a [ledger.Ledger] of one host.
 package book
 
 import (
@@ -13,12 +15,12 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/fleet/mutant"
 	"fleetdeck/lockfile"
 )
@@ -28,6 +30,8 @@ const FileName = "reservations.json"
 
 // Format is the value of the file's "$format".
 const Format = "fleetdeck.reservations/1"
+
+var _ ledger.Ledger = (*Book)(nil)
 
 // Book is the reservation file of one state directory. It is safe for use by several goroutines.
 type Book struct {
@@ -94,29 +98,9 @@ func (b *Book) Read() ([]fleet.Entry, error) {
 	return entries, nil
 }
 
-// View asks the daemon who is there.
-type View func(context.Context) (fleet.Roster, error)
-
-// Draft is a reservation before it is written.
-type Draft struct {
-	Tree fleet.Tree
-	// Also are further trees: all are reserved under the one id, or none.
-	Also       []fleet.Tree
-	Role       fleet.Role
-	Profile    string
-	Grace      time.Duration
-	Dispatcher fleet.Dispatcher
-	// ID is the reservation's id; empty means a new one.
-	ID string
-	// Renew says that the reservation ID may stand already: it begins anew.
-	Renew bool
-	// BesideForeign reserves also where an agent works that fleetdeck did not start.
-	BesideForeign bool
-}
-
 // Reserve writes a reservation for the draft's trees, or says who is in the way. It takes the lock within window, reads
 // the file, only then asks view for the roster, decides, and writes. Any doubt refuses, and a refusal leaves the file as it was.
-func (b *Book) Reserve(ctx context.Context, window time.Duration, draft Draft, view View) (fleet.Entry, error) {
+func (b *Book) Reserve(ctx context.Context, window time.Duration, draft ledger.Draft, view ledger.View) (fleet.Entry, error) {
 	if mutant.RosterBeforeLock {
 		early, err := view(ctx)
 		view = func(context.Context) (fleet.Roster, error) { return early, err }
@@ -150,7 +134,7 @@ func (b *Book) Reserve(ctx context.Context, window time.Duration, draft Draft, v
 	}
 	for i, t := range trees {
 		if h := fleet.Occupancy(t, rivals[i], roster, b.now()); !h.Free(draft.BesideForeign) {
-			return fleet.Entry{}, refusalFor(t, h, b.now())
+			return fleet.Entry{}, h.Refusal(t, b.now())
 		}
 	}
 
@@ -173,7 +157,7 @@ func (b *Book) Reserve(ctx context.Context, window time.Duration, draft Draft, v
 	return entry, nil
 }
 
-func (b *Book) entry(draft Draft) fleet.Entry {
+func (b *Book) entry(draft ledger.Draft) fleet.Entry {
 	now := b.now()
 	deadline := fleet.DeadlineAfter(now, draft.Grace)
 	id := draft.ID
@@ -218,13 +202,14 @@ func (b *Book) Admit(ctx context.Context, window time.Duration, tree, id string,
 			return fleet.Refuse(fleet.CodeReservationStale, "%s is another directory than the one that was reserved", t.Path)
 		}
 	}
+	e.Slot = "" // slots are the daemon's to give: what a foreign writer says of one binds nobody
 	return admit(e)
 }
 
 // standing gives the entry of tree if it is the reservation id, with its grace not over.
 func (b *Book) standing(doc *lockfile.Document, tree, id string) (fleet.Entry, error) {
 	if mutant.AdmitWithoutFence {
-		return b.entry(Draft{Tree: fleet.Tree{Path: tree}, ID: id, Grace: time.Minute}), nil
+		return b.entry(ledger.Draft{Tree: fleet.Tree{Path: tree}, ID: id, Grace: time.Minute}), nil
 	}
 	raw, ok := doc.Get(tree)
 	if !ok {
@@ -381,37 +366,4 @@ func (b *Book) entriesOn(doc *lockfile.Document, t fleet.Tree) ([]fleet.Entry, e
 		on = append(on, e)
 	}
 	return on, nil
-}
-
-// refusalFor words what is in the way of a dispatch into t.
-func refusalFor(t fleet.Tree, h fleet.Holding, now fleet.Instant) error {
-	switch h.State {
-	case fleet.Taken:
-		return fleet.Refuse(fleet.CodeTreeOccupied, "%s is occupied by member %s (%s, %s)",
-			t.Path, h.Member.ID, h.Member.Role, h.Member.State).
-			WithHint("look at it with 'fleetdeck screen %s', or end it with 'fleetdeck stop %s'", h.Member.ID, h.Member.ID)
-	case fleet.Foreign:
-		return h.Foreign.Refusal(t, now)
-	}
-	by := "a launch"
-	if e := h.Entry; e != nil {
-		by = "reservation " + e.ID
-		if e.ID == "" {
-			by = "an entry without an id"
-		}
-		if p := e.Dispatcher; p.Program != "" {
-			by += fmt.Sprintf(" of %s (pid %d)", strings.TrimSpace(p.Program), p.Pid)
-		}
-	} else if h.Launch != nil {
-		by = "launch " + h.Launch.ID
-	}
-	return fleet.Refuse(fleet.CodeTreeReserved, "%s is reserved by %s, %s left", t.Path, by, seconds(h.Remaining)).
-		WithHint("wait for its worker, or drop the reservation by hand with 'fleetdeck release'")
-}
-
-func seconds(d time.Duration) string {
-	if d < 0 {
-		d = 0
-	}
-	return fmt.Sprintf("%.0f s", d.Seconds())
 }

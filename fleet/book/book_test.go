@@ -14,6 +14,7 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/lockfile"
 )
 
@@ -38,8 +39,8 @@ func newBook(t *testing.T) (*book.Book, *clock) {
 	return b, c
 }
 
-func draft(tree string) book.Draft {
-	return book.Draft{Tree: fleet.Tree{Path: tree}, Role: fleet.RoleDev, Profile: "shell", Grace: 90 * time.Second}
+func draft(tree string) ledger.Draft {
+	return ledger.Draft{Tree: fleet.Tree{Path: tree}, Role: fleet.RoleDev, Profile: "shell", Grace: 90 * time.Second}
 }
 
 func nobody(context.Context) (fleet.Roster, error) { return fleet.Roster{}, nil }

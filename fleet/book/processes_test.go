@@ -16,6 +16,8 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/ledger"
+	"fleetdeck/fleet/ledger/ledgertest"
 )
 
 var (
@@ -27,6 +29,7 @@ var (
 const writerEnv = "FLEETDECK_TEST_WRITER"
 
 func TestMain(m *testing.M) {
+	ledgertest.Main(func(dir string) (ledger.Ledger, error) { return book.Open(dir, process.Now) })
 	if dir := os.Getenv(writerEnv); dir != "" {
 		if err := reserveAndRelease(dir, os.Args[1], os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -17,6 +17,7 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/ledger"
 )
 
 const (
@@ -47,7 +48,7 @@ func contend(dir, tree string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	draft := book.Draft{Tree: fleet.Tree{Path: tree}, Role: fleet.RoleDev, Profile: "shell", Grace: time.Minute}
+	draft := ledger.Draft{Tree: fleet.Tree{Path: tree}, Role: fleet.RoleDev, Profile: "shell", Grace: time.Minute}
 	nobody := func(context.Context) (fleet.Roster, error) { return fleet.Roster{}, nil }
 	fmt.Fprintln(out, "ready")
 	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {

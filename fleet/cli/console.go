@@ -246,13 +246,13 @@ func (f *consoleFleet) Unqueue(ctx context.Context, id string) error {
 
 func (f *consoleFleet) PrunePlan(ctx context.Context) (fleet.PruneReport, error) {
 	roster, _ := f.client.Roster(ctx) // without one nobody counts as listed
-	return f.book.Plan(roster)
+	return f.ledger.Plan(roster)
 }
 
 func (f *consoleFleet) Prune(ctx context.Context) (report fleet.PruneReport, err error) {
 	err = f.act(ctx, &fleet.Deed{What: "prune"}, []string{"prune"}, func() (err error) {
 		roster, _ := f.client.Roster(ctx)
-		report, err = f.book.Prune(ctx, f.conf.PruneWait, roster)
+		report, err = f.ledger.Prune(ctx, f.conf.PruneWait, roster)
 		return err
 	})
 	return report, err
@@ -260,7 +260,7 @@ func (f *consoleFleet) Prune(ctx context.Context) (report fleet.PruneReport, err
 
 func (f *consoleFleet) Release(ctx context.Context, tree, id string) error {
 	return f.act(ctx, &fleet.Deed{What: "release", Tree: tree}, []string{"release", tree, "--id", id}, func() error {
-		e, ok, err := f.book.Release(ctx, f.conf.LockWait, tree, id)
+		e, ok, err := f.ledger.Release(ctx, f.conf.LockWait, tree, id)
 		switch {
 		case err != nil:
 			return err

@@ -79,9 +79,14 @@ func (s *session) runDaemon(ctx context.Context, log io.Writer) error {
 		fmt.Fprintf(log, "%s %s\n", time.Now().UTC().Format(time.RFC3339Nano), plain.Clean(fmt.Sprintf(format, args...), -1))
 		putAside(log, filepath.Join(s.dir.Path, logName))
 	}
+	s.book.Warn = func(err error) { logf("reservation file: %v", err) }
+	attend, err := s.attend(ctx)
+	if err != nil {
+		return err
+	}
 	return daemon.Run(ctx, daemon.Options{
-		State: s.dir, Config: s.conf, Launcher: embedded.New(exe), Launchers: s.launchers(exe), Version: s.build.String(), Exe: exe, Now: process.Now, Log: logf,
-		Ready: func() { logf("listening on %s", s.dir.Socket) }, Keeper: s.keepForDaemon(),
+		State: s.dir, Config: s.conf, Ledger: s.ledger, Launcher: embedded.New(exe), Launchers: s.launchers(exe), Version: s.build.String(), Exe: exe, Now: process.Now, Log: logf,
+		Ready: func() { logf("listening on %s", s.dir.Socket) }, Keeper: s.keepForDaemon(), Attend: attend,
 	})
 }
 

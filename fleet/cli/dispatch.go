@@ -64,6 +64,8 @@ func newDispatchCommand(g *globals) *cobra.Command {
 		Long: `dispatch reserves the tree under the admission lock, asks the daemon for an agent, and says what came of it. The daemon
 answers at once; the agent is listed once it is ready, within its boot grace. --wait waits for that.
 
+In a fleet of many hosts NODE:PATH is the tree at the absolute PATH of another host, whose daemon then does all of this.
+
 A refusal leaves nothing behind. If nobody can know what became of the request, the reservation stays until its grace runs
 out, and dispatch says so with its own exit code.
 
@@ -140,6 +142,11 @@ type dispatchOptions struct {
 }
 
 func runDispatch(ctx context.Context, s *session, order fleet.Order, opts dispatchOptions) error {
+	var node string
+	if node, order.Tree = s.elsewhere(order.Tree); node != "" {
+		out, err := s.sendElsewhere(ctx, node, order, opts)
+		return s.sayOutcome(out, err, opts)
+	}
 	d := s.dispatcher("fleetdeck dispatch")
 	d.Worktrees = s.worktrees(opts.from)
 	d.Progress = func(msg string) {
@@ -160,7 +167,12 @@ func runDispatch(ctx context.Context, s *session, order fleet.Order, opts dispat
 			out.Hint = addHint(r, s.fate(ctx, out))
 		}
 	}
-	if s.json {
+	return s.sayOutcome(out, err, opts)
+}
+
+// sayOutcome prints what a dispatch came to.
+func (s *session) sayOutcome(out fleet.Outcome, err error, opts dispatchOptions) error {
+	if s.json && out.Outcome != "" {
 		if out.Outcome == fleet.Refused && out.Code == "" {
 			return err // the call itself was wrong: there is no outcome to speak of
 		}
@@ -257,7 +269,7 @@ goes on guarding the tree. --id drops it only if it is still that one.
 				return err
 			}
 			key := treeKey(cmd.Context(), args[0])
-			e, ok, err := s.book.Release(cmd.Context(), s.conf.LockWait, key, id)
+			e, ok, err := s.ledger.Release(cmd.Context(), s.conf.LockWait, key, id)
 			switch {
 			case err != nil:
 				return err
@@ -324,9 +336,9 @@ func runPrune(ctx context.Context, s *session, dryRun bool) error {
 	}
 	var report fleet.PruneReport
 	if dryRun {
-		report, err = s.book.Plan(roster)
+		report, err = s.ledger.Plan(roster)
 	} else {
-		report, err = s.book.Prune(ctx, s.conf.PruneWait, roster)
+		report, err = s.ledger.Prune(ctx, s.conf.PruneWait, roster)
 	}
 	if err != nil && report.Lock != "busy" {
 		return err
@@ -365,6 +377,9 @@ command that takes the lock can succeed.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := g.open()
 			if err != nil {
+				return err
+			}
+			if err := s.ofOneHost("no lock of this host keeps a dispatch out; a script takes a tree with 'fleetdeck reserve' instead"); err != nil {
 				return err
 			}
 			if err := s.may("spawn")(cmd.Context()); err != nil {

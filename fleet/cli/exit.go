@@ -33,7 +33,7 @@ EXIT STATUS
   3  refused, provably: nothing was started and nothing stays reserved
   4  the admission lock stayed busy past the acquire window: nothing changed
   5  the outcome is unknown: the reservation stays until its grace runs out
-  6  the daemon is out of reach: nothing was reserved
+  6  the daemon, or the cluster, is out of reach: nothing was reserved
   7  no such member, tree or reservation
   8  the reservation file is corrupt or of a newer format: nothing was changed`
 
@@ -87,7 +87,7 @@ func exitCode(err error) int {
 		return exitBusy
 	case fleet.CodeOutcomeUnknown:
 		return exitUnknown
-	case fleet.CodeDaemonUnreachable:
+	case fleet.CodeDaemonUnreachable, fleet.CodeClusterUnreachable:
 		return exitUnreachable
 	case fleet.CodeNotFound:
 		return exitNotFound

@@ -137,8 +137,8 @@ func explain(ctx context.Context, s *session, order fleet.Order) (explanation, e
 	e.Spelling = spelling(order.Tree, t.Path)
 
 	// The file first and the roster second, as everywhere: see fleet.Snapshot.
-	entries, fileErr := s.book.Read()
-	e.File = fleet.FileInfo{Path: s.book.Path(), ReadAt: e.at.Wall}
+	entries, fileErr := s.ledger.Read()
+	e.File = fleet.FileInfo{Path: s.ledger.Path(), ReadAt: e.at.Wall}
 	if fileErr != nil {
 		e.File.Error = fileErr.Error()
 	}

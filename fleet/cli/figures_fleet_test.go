@@ -15,6 +15,7 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/fleet/client"
 	"fleetdeck/fleet/dispatch"
 	"fleetdeck/fleet/launch/process"
@@ -266,7 +267,7 @@ func consoleFigures(t *testing.T) {
 			return [2]int{strings.Count(s, fmt.Sprintf("tree-%03d", i%10)), strings.Count(s, "reserved")}
 		}
 		free := told(x.text())
-		d := book.Draft{Tree: fleet.Tree{Path: r.src(i % 10)}, Role: fleet.RoleDev, Profile: "worker", Grace: time.Minute}
+		d := ledger.Draft{Tree: fleet.Tree{Path: r.src(i % 10)}, Role: fleet.RoleDev, Profile: "worker", Grace: time.Minute}
 		e, err := b.Reserve(t.Context(), patience, d, func(ctx) (fleet.Roster, error) { return fleet.Roster{}, nil })
 		if err != nil {
 			t.Fatal(err)

@@ -61,7 +61,7 @@ left alone. --status shows that, and --reset lets a tree's entry and its given-u
 
 func (s *session) keeperOptions(program string, say func(level, kind, tree, message string)) keeper.Options {
 	return keeper.Options{
-		Dir: s.dir.Path, Config: s.conf, Book: s.book, Daemon: s.client, Dispatcher: s.dispatcher(program), Now: process.Now, Say: say,
+		Dir: s.dir.Path, Config: s.conf, Book: s.ledger, Daemon: s.client, Dispatcher: s.dispatcher(program), Now: process.Now, Say: say,
 	}
 }
 

@@ -146,6 +146,9 @@ func newTreesCommand(g *globals) *cobra.Command {
 // usable is the error of a snapshot that does not show the whole truth.
 func usable(snap fleet.Snapshot, daemon bool) error {
 	if snap.File.Error != "" {
+		if snap.File.Code == fleet.CodeClusterUnreachable {
+			return fleet.Refuse(snap.File.Code, "%s", snap.File.Error).WithHint("members go on running: see 'fleetdeck members'")
+		}
 		return fleet.Refuse(fleet.CodeFileCorrupt, "%s", snap.File.Error).
 			WithHint("nothing was changed; 'fleetdeck repair' sets a corrupt file aside, and leaves one of a newer format alone")
 	}
@@ -160,6 +163,9 @@ func newMembersCommand(g *globals) *cobra.Command {
 		Use: "members", Aliases: []string{"ls"}, Short: "the roster", Args: noArgs,
 		Long: `members lists the agents that the daemon lists, those that ended lately among them with their exit code. Agents that
 are still booting are launches, and not in it: see 'fleetdeck trees'.
+
+In a fleet of many hosts those of the others are among them, with their tree as NODE:PATH. The state of a host's members that is not
+heard of any more is lost: they keep their trees.
 ` + exitHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := g.open()
@@ -170,12 +176,13 @@ are still booting are launches, and not in it: see 'fleetdeck trees'.
 			if err != nil {
 				return err
 			}
+			members := s.everywhere(cmd.Context(), roster.Members)
 			if g.json {
-				return g.printJSON(roster.Members)
+				return g.printJSON(members)
 			}
 			t := newTable(g.out, "MEMBER", "TREE", "ROLE", "PROFILE", "SLOT", "STATE", "AGE", "SAYS")
 			now := time.Now()
-			for _, m := range roster.Members {
+			for _, m := range members {
 				state := string(m.State)
 				if m.ExitCode != nil {
 					state += fmt.Sprintf(" (%d)", *m.ExitCode)
@@ -183,7 +190,11 @@ are still booting are launches, and not in it: see 'fleetdeck trees'.
 				if m.CharterMismatch {
 					state += " CHARTER MISMATCH"
 				}
-				t.row(m.ID, shorten(m.Tree), m.Role, m.Profile, m.Slot, state, age(m.StartedAt, now), m.StateMessage)
+				where := shorten(m.Tree)
+				if m.Node != "" {
+					where = m.Node + ":" + m.Tree
+				}
+				t.row(m.ID, where, m.Role, m.Profile, m.Slot, state, age(m.StartedAt, now), m.StateMessage)
 			}
 			return t.flush()
 		},

@@ -17,9 +17,11 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/client"
+	"fleetdeck/fleet/cluster"
 	"fleetdeck/fleet/config"
 	"fleetdeck/fleet/dispatch"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/fleet/observe"
 	"fleetdeck/fleet/plain"
 	"fleetdeck/fleet/state"
@@ -177,8 +179,11 @@ type session struct {
 	*globals
 	dir    state.Dir
 	conf   *config.Config
-	book   *book.Book
-	client *client.Client
+	book   *book.Book // this host's file and admission lock
+	ledger ledger.Ledger
+	// cluster is the ledger again where the fleet has many hosts, and nil where it has one.
+	cluster *cluster.Ledger
+	client  *client.Client
 }
 
 // open reads the configuration and opens the state directory.
@@ -197,21 +202,22 @@ func (g *globals) open() (*session, error) {
 		return nil, err
 	}
 	b.Warn = func(err error) { g.warn("%v", err) }
-	return &session{globals: g, dir: dir, conf: conf, book: b, client: client.New(dir.Socket, memberToken(dir.Socket))}, nil
+	s := &session{globals: g, dir: dir, conf: conf, book: b, client: client.New(dir.Socket, memberToken(dir.Socket))}
+	return s, s.chooseLedger()
 }
 
 // dispatcher makes the one dispatcher, as program.
 func (s *session) dispatcher(program string) *dispatch.Dispatcher {
 	now := process.Now()
 	return &dispatch.Dispatcher{
-		Ledger: s.book, Daemon: s.client, LockWait: s.conf.LockWait, Grace: s.conf.Grace, Now: process.Now,
+		Ledger: s.ledger, Daemon: s.client, LockWait: s.conf.LockWait, Grace: s.conf.Grace, Now: process.Now,
 		Allowed: s.may("spawn"), Worktrees: s.worktrees(""),
 		Self: fleet.Dispatcher{Pid: os.Getpid(), Host: now.Host, Program: program, Machine: now.Machine},
 	}
 }
 
 func (s *session) sources() observe.Sources {
-	return observe.Sources{Dir: s.dir.Path, Book: s.book, Client: s.client, Config: s.conf, Now: process.Now}
+	return observe.Sources{Dir: s.dir.Path, Ledger: s.ledger, Lock: s.book, Client: s.client, Config: s.conf, Now: process.Now}
 }
 
 // say prints a message for a person: to stderr where stdout belongs to a JSON document.

@@ -126,6 +126,9 @@ daemon knows. A file that is whole, or of a newer format, is left alone.
 			if err != nil {
 				return err
 			}
+			if err := s.ofOneHost("etcd keeps them whole, and there is nothing to repair here"); err != nil {
+				return err
+			}
 			roster, rerr := s.client.Roster(cmd.Context())
 			if rerr != nil && fleet.RefusalOf(rerr) == nil {
 				return fmt.Errorf("ask the daemon for its launches: %w", rerr)
@@ -220,6 +223,7 @@ func examine(ctx context.Context, g *globals) []finding {
 	}
 	add("ok", "", "state directory %s", s.dir.Path)
 	examineLock(ctx, s, add)
+	s.examineLedger(add)
 	if _, err := s.book.Read(); err != nil {
 		add("fail", "'fleetdeck repair' sets it aside and rebuilds it", "%v", err)
 	} else {

@@ -53,7 +53,7 @@ func (s *session) fate(ctx context.Context, out fleet.Outcome) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for {
-		entries, err := s.book.Read()
+		entries, err := s.ledger.Read()
 		if err == nil && !slices.ContainsFunc(entries, func(e fleet.Entry) bool { return e.ID == out.Reservation }) {
 			break
 		}

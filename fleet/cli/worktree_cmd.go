@@ -92,7 +92,7 @@ commits: of the repositories of all known trees, or of those that are named. It 
 
 // worktreeRows looks at the linked worktrees of the repositories of the trees at paths, or of all known trees.
 func (s *session) worktreeRows(ctx context.Context, paths []string) ([]worktreeRow, error) {
-	entries, err := s.book.Read()
+	entries, err := s.ledger.Read()
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (s *session) removeWorktree(ctx context.Context, path string, may tree.Remo
 		return l, err
 	}
 	defer func() {
-		_, _, rerr := s.book.Release(context.WithoutCancel(ctx), s.conf.LockWait, entry.Tree, entry.ID)
+		_, _, rerr := s.ledger.Release(context.WithoutCancel(ctx), s.conf.LockWait, entry.Tree, entry.ID)
 		err = errors.Join(err, rerr)
 	}()
 	return l, l.Remove(ctx, may, func(at string) error { return foreign.Nobody(ctx, at, l.Path) })

@@ -72,6 +72,7 @@ func (b *builder) build(f file) *Config {
 		MCPListen: b.loopback("mcp.listen", f.MCP.Listen),
 		Foreign:   f.Foreign == nil || *f.Foreign,
 		Console:   b.console(f.Console),
+		Cluster:   b.cluster(f.Cluster),
 	}
 	c.Launcher = b.launcher("launcher", f.Launcher, LauncherEmbedded)
 	c.TmuxServer = b.tmuxServer("tmux.server", f.Tmux.Server)

@@ -61,6 +61,8 @@ type Config struct {
 	// HerdrSocket is where herdr listens; empty means in its usual place.
 	HerdrSocket string
 	Console     Console
+	// Cluster is nil for a fleet of one host.
+	Cluster *Cluster
 }
 
 // Role is what a member of a role is told, and may ask.
@@ -161,6 +163,7 @@ type file struct {
 	Tmux      fileTmux               `toml:"tmux"`
 	Herdr     fileHerdr              `toml:"herdr"`
 	Console   fileConsole            `toml:"console"`
+	Cluster   *fileCluster           `toml:"cluster"`
 }
 
 type fileWorktrees struct {

@@ -18,8 +18,8 @@ import (
 
 // admit decides on a spawn. Whatever it refuses was not started and never will be.
 //
-// The reservation is the licence: under the admission lock its id must stand for this tree, its grace must not be over, and nobody else
-// may be there. Only then is the launch recorded, still inside the lock, so that no dispatcher sees neither.
+// The reservation is the licence: at the ledger's fence its id must stand for this tree, its grace must not be over, and nobody else
+// may be there. Only then is the launch recorded, before the ledger admits another, so that no dispatcher sees neither.
 func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 	if req.Reservation == "" || req.Tree == "" {
 		return record{}, fleet.Refuse(fleet.CodeBadRequest, "a spawn names a reservation and a tree")
@@ -59,7 +59,7 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 
 	var rec record
 	fresh := false
-	err = d.book.Admit(ctx, d.Config.LockWait, req.Tree, req.Reservation, func(e fleet.Entry) error {
+	err = d.Ledger.Admit(ctx, d.Config.LockWait, req.Tree, req.Reservation, func(e fleet.Entry) error {
 		view := d.reg.view()
 		if earlier, ok := view.byReservation(req.Reservation); ok {
 			rec, err = repeated(earlier, req)
@@ -86,7 +86,7 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 			return err
 		}
 		fresh = true
-		return d.record(&rec)
+		return d.record(&rec, e.Slot)
 	}, trees[1:]...)
 	if err != nil {
 		d.refused(req, err)
@@ -106,11 +106,12 @@ func deadline(e fleet.Entry, now fleet.Instant) fleet.Deadline {
 	return fleet.DeadlineAfter(now, e.Remaining(now))
 }
 
-// record takes the slot that rec's role needs and makes rec durable, or does neither.
-func (d *Daemon) record(rec *record) error {
+// record takes the slot that rec's role needs and makes rec durable, or does neither. The slot is the one that rec's reservation has
+// already, if it names one.
+func (d *Daemon) record(rec *record, slot string) error {
 	if d.Config.Limited(rec.Role) {
 		slot, err := d.pool.Reserve(slots.Request{
-			Role: rec.Role, Profile: rec.Profile, Reservation: rec.Reservation, Member: rec.ID, Tree: rec.Tree,
+			Role: rec.Role, Profile: rec.Profile, Reservation: rec.Reservation, Member: rec.ID, Tree: rec.Tree, Slot: slot,
 		})
 		if err != nil {
 			return err

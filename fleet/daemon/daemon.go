@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"fleetdeck/fleet"
-	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/config"
 	"fleetdeck/fleet/foreign"
 	"fleetdeck/fleet/launch"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/fleet/slots"
 	"fleetdeck/fleet/state"
 	"fleetdeck/lockfile"
@@ -32,6 +32,8 @@ import (
 type Options struct {
 	State  state.Dir
 	Config *config.Config
+	// Ledger is where the reservations stand that launches are admitted by.
+	Ledger ledger.Ledger
 	// Launcher is the usual one, Launchers are those that a profile can name beside it.
 	Launcher  launch.Launcher
 	Launchers []launch.Launcher
@@ -45,12 +47,13 @@ type Options struct {
 	Ready func()
 	// Keeper, where set, keeps the fleet staffed until ctx ends, and says what it does as events.
 	Keeper func(ctx context.Context, say func(level, kind, tree, message string)) error
+	// Attend, where set, keeps this host among those of its fleet until ctx ends, and says what is in the way of that.
+	Attend func(ctx context.Context, trouble func(error))
 }
 
 // Daemon is a running daemon.
 type Daemon struct {
 	Options
-	book    *book.Book
 	reg     *registry
 	pool    pool
 	events  *events
@@ -104,10 +107,6 @@ func run(ctx context.Context, opts Options, slots pool) error {
 	}
 	defer d.reg.close()
 	d.reg.forgot = d.forget
-	if d.book, err = book.Open(opts.State.Path, opts.Now); err != nil {
-		return err
-	}
-	d.book.Warn = func(err error) { d.Log("reservation file: %v", err) }
 	if d.events, err = openEvents(filepath.Join(opts.State.Path, "events.jsonl"), opts.Now); err != nil {
 		return err
 	}
@@ -199,6 +198,11 @@ func (d *Daemon) serve(listener net.Listener) error {
 	}
 	failed := make(chan error, 1)
 	d.startKeeper()
+	if d.Attend != nil {
+		d.tending.Go(func() {
+			d.Attend(d.ctx, func(err error) { d.alarm("not_attending", record{}, "%v", err) })
+		})
+	}
 	go func() { failed <- server.Serve(listener) }()
 	if d.Ready != nil {
 		d.Ready()

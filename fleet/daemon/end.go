@@ -48,7 +48,8 @@ func (t *tender) fail(term launch.Terminal, why error) {
 	t.d.screens.forget(rec.ID)
 	t.d.hearings.close(rec.ID)
 	t.d.events.add("warn", "launch_failed", rec.Tree, rec.ID, "%s on %s: %v", rec.Role, rec.Profile, reason)
-	t.d.settle(rec)
+	rec.Step = stepFailed
+	t.d.vacate(rec)
 	if term == nil {
 		os.RemoveAll(t.d.dirOf(rec.ID))
 	}
@@ -94,6 +95,7 @@ func (t *tender) exited(exit *launch.Exit) {
 		}
 	}
 	t.d.pool.Release(rec.Reservation)
+	t.d.vacate(rec)
 	t.d.screens.forget(rec.ID)
 	t.d.hearings.close(rec.ID)
 	switch {

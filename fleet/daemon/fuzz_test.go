@@ -51,7 +51,7 @@ func FuzzNoRequestDoesMoreThanBeRefused(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { d.reg.close() })
-	if d.book, err = book.Open(st.Path, d.Now); err != nil {
+	if d.Ledger, err = book.Open(st.Path, d.Now); err != nil {
 		f.Fatal(err)
 	}
 	if d.events, err = openEvents(filepath.Join(dir, "events.jsonl"), d.Now); err != nil {

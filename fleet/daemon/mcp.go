@@ -27,7 +27,7 @@ func (d *Daemon) mcpHandler() http.Handler {
 	return mcp.Handler(func(token string) mcp.Fleet {
 		c, now := operator.As(token), d.Now()
 		return mcp.Fleet{Client: c, Profile: profile, Version: d.Version, Dispatcher: &dispatch.Dispatcher{
-			Ledger: d.book, Daemon: c, LockWait: d.Config.LockWait, Grace: d.Config.Grace, Now: d.Now,
+			Ledger: d.Ledger, Daemon: c, LockWait: d.Config.LockWait, Grace: d.Config.Grace, Now: d.Now,
 			Allowed:   func(ctx context.Context) error { return c.May(ctx, "spawn") },
 			Worktrees: tree.Worktrees{Dir: d.Config.WorktreeDir, Trust: d.Config.WorktreeTrust},
 			Self:      fleet.Dispatcher{Pid: os.Getpid(), Host: now.Host, Program: "fleetdeck mcp", Machine: now.Machine},

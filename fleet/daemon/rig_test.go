@@ -134,7 +134,7 @@ func (r *running) up(wrap func(pool) pool, change ...func(*Options)) {
 	}
 	ready := make(chan struct{})
 	opts := Options{State: r.state, Config: r.conf, Launcher: embedded.New(exe), Version: "test", Exe: exe,
-		Now: process.Now, Log: r.log.printf, Ready: func() { close(ready) }}
+		Ledger: r.ledger(), Now: process.Now, Log: r.log.printf, Ready: func() { close(ready) }}
 	for _, c := range change {
 		c(&opts)
 	}

@@ -1,48 +1,73 @@
 package daemon
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"fleetdeck/fleet"
 )
 
-// settle drops the reservation of a launch that is listed or has failed, by its id. While the lock is busy it tries again
-// until the grace is over: nothing waits for it, since occupancy skips an entry whose worker is listed. A tree that was made for a
-// launch that failed is taken back before that, while nobody else can be sent there.
+// settle drops the reservation of a launch that is listed, by its id. While the ledger cannot be changed it tries again until the
+// grace is over: nothing waits for it, since occupancy skips an entry whose worker is listed.
 func (d *Daemon) settle(rec record) {
 	d.tending.Go(func() {
-		if now, ok := d.reg.get(rec.ID); ok && now.Step == stepFailed && now.Made != nil {
-			d.takeBack(now)
-		}
-		for pause := 250 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
-			err := d.book.Settle(d.ctx, d.Config.PruneWait, rec.Reservation)
-			if err == nil || d.ctx.Err() != nil {
-				return
-			}
-			if rec.Deadline.Remaining(d.Now()) <= 0 {
-				return // it ends by itself, and any prune drops it
-			}
-			if r := fleet.RefusalOf(err); r == nil || r.Code != fleet.CodeLockBusy {
-				d.alarm("settle_failed", rec, "the reservation of %s could not be dropped: %v", rec.Tree, err)
-			}
-			if !sleep(d.ctx, pause) {
-				return
-			}
-		}
+		d.untilDone(rec, d.Ledger.Settle, func() bool { return rec.Deadline.Remaining(d.Now()) <= 0 })
 	})
 }
 
-// settleLeft settles what an earlier daemon left: the entries whose worker is listed, or whose launch has failed.
-func (d *Daemon) settleLeft() {
-	standing := map[string]bool{}
-	entries, err := d.book.Read()
-	for _, e := range entries {
-		standing[e.ID] = true
+// vacate gives back what a launch that failed, or a member that ended, held in the ledger. A tree that was made for a launch that failed
+// is taken back before that, while nobody else can be sent there.
+func (d *Daemon) vacate(rec record) {
+	d.tending.Go(func() {
+		if rec.Step == stepFailed && rec.Made != nil {
+			d.takeBack(rec)
+		}
+		d.untilDone(rec, d.Ledger.Vacate, func() bool { return false })
+	})
+}
+
+// untilDone asks the ledger for change until it is made, the daemon ends, or nobody needs it any more. What it cannot be told now
+// the next daemon tells it.
+func (d *Daemon) untilDone(rec record, change func(context.Context, time.Duration, string) error, needless func() bool) {
+	told := ""
+	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
+		err := change(d.ctx, d.Config.PruneWait, rec.Reservation)
+		if err == nil || d.ctx.Err() != nil || needless() {
+			return
+		}
+		if r := fleet.RefusalOf(err); (r == nil || r.Code != fleet.CodeLockBusy) && err.Error() != told {
+			told = err.Error()
+			d.alarm("settle_failed", rec, "the reservation of %s could not be dropped: %v", rec.Tree, err)
+		}
+		if !sleep(d.ctx, pause) {
+			return
+		}
 	}
-	for _, rec := range d.reg.view().records {
-		if !rec.launching() && rec.Deadline.Remaining(d.Now()) > 0 && (standing[rec.Reservation] || err != nil) {
+}
+
+// settleLeft makes the ledger agree with what an earlier daemon left: what is over holds nothing, and who is listed needs no
+// reservation. Where the ledger does not say what is held, it is told all of it.
+func (d *Daemon) settleLeft() {
+	held, err := d.Ledger.Held(d.ctx)
+	records := d.reg.view().records
+	for _, rec := range records {
+		bound, stands := held[rec.Reservation]
+		switch {
+		case !stands && err == nil || rec.launching():
+		case rec.over():
+			d.vacate(*rec)
+		case !bound:
 			d.settle(*rec)
+		}
+	}
+	known := map[string]bool{}
+	for _, rec := range records {
+		known[rec.Reservation] = true
+	}
+	for id, bound := range held {
+		if bound && !known[id] {
+			d.alarm("unknown_member", record{}, "reservation %s holds a tree of this host for a member that is on no record here: its tree stays taken", id)
 		}
 	}
 }

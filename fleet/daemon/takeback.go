@@ -31,7 +31,7 @@ func (d *Daemon) takeBack(rec record) {
 
 // vacant makes sure that nobody but the reservation id has come to t.
 func (d *Daemon) vacant(t fleet.Tree, id string) error {
-	entries, err := d.book.Read()
+	entries, err := d.Ledger.Read()
 	if err != nil {
 		return err
 	}

@@ -213,6 +213,12 @@ func (t *tender) boot(ctx context.Context, term launch.Terminal) error {
 			return launchFailed("%w", err)
 		}
 	}
+	if err := t.d.Ledger.Bind(ctx, rec.Reservation); err != nil {
+		if fleet.RefusalOf(err) != nil {
+			return err
+		}
+		return launchFailed("its tree could not be bound: %w", err)
+	}
 	// From here on the terminal's own deadline is off: this is the point at which a launch becomes a member.
 	if err := term.Confirm(ctx); err != nil {
 		return launchFailed("it could not be confirmed: %w", err)

@@ -14,7 +14,7 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/api"
-	"fleetdeck/fleet/book"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/fleet/mutant"
 	"fleetdeck/fleet/tree"
 )
@@ -28,9 +28,9 @@ const (
 	askAgain = 250 * time.Millisecond
 )
 
-// Ledger is where reservations stand.
+// Ledger is what a dispatch needs of a [ledger.Ledger].
 type Ledger interface {
-	Reserve(ctx context.Context, window time.Duration, draft book.Draft, view book.View) (fleet.Entry, error)
+	Reserve(ctx context.Context, window time.Duration, draft ledger.Draft, view ledger.View) (fleet.Entry, error)
 	Settle(ctx context.Context, window time.Duration, id string) error
 	Read() ([]fleet.Entry, error)
 }
@@ -85,7 +85,7 @@ func (d *Dispatcher) reserve(ctx context.Context, t fleet.Tree, order fleet.Orde
 	if grace == 0 {
 		grace = d.Grace
 	}
-	entry, err := d.Ledger.Reserve(ctx, d.LockWait, book.Draft{
+	entry, err := d.Ledger.Reserve(ctx, d.LockWait, ledger.Draft{
 		Tree: t, Also: also, Role: order.Role, Profile: order.Profile, Grace: grace, Dispatcher: d.Self, ID: order.ID,
 		BesideForeign: order.BesideForeign, Renew: renew,
 	}, d.roster)
@@ -144,6 +144,12 @@ func (d *Dispatcher) dispatch(ctx context.Context, order fleet.Order, resumes st
 		out.Tree = entry.Tree
 	} else if made, entry, err = d.makeWorktree(ctx, order); made != nil {
 		out.Tree = made.Path
+	}
+	if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeOutcomeUnknown {
+		// The reservation may stand, and nothing was sent.
+		out.Outcome, out.Code, out.Message, out.Hint = fleet.Unknown, r.Code, r.Message, r.Hint
+		out.Reservation = entry.ID
+		return out, err
 	}
 	if err != nil {
 		return refused(out, err), err

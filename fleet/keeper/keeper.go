@@ -33,7 +33,7 @@ const (
 	maxRetry = 30 * time.Second
 )
 
-// Book is what the keeper needs of the reservation book.
+// Book is what the keeper needs of a ledger.
 type Book interface {
 	Read() ([]fleet.Entry, error)
 	Prune(ctx context.Context, window time.Duration, roster fleet.Roster) (fleet.PruneReport, error)

@@ -146,7 +146,7 @@ func (p *pass) dispatch(ctx context.Context, key string, order fleet.Order) (fle
 	}
 	switch out.Code {
 	case fleet.CodeTreeReserved, fleet.CodeTreeOccupied, fleet.CodeTreeForeign, fleet.CodeSlotUnavailable, fleet.CodeLockBusy,
-		fleet.CodeDaemonUnreachable, fleet.CodeReservationStale, fleet.CodeFileCorrupt:
+		fleet.CodeDaemonUnreachable, fleet.CodeClusterUnreachable, fleet.CodeSlotsDiffer, fleet.CodeReservationStale, fleet.CodeFileCorrupt:
 		p.k.retryLater(key)
 		return out, notNow
 	case fleet.CodeLaunchFailed:

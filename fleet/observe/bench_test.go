@@ -21,7 +21,7 @@ func crowded(b *testing.B) *watcher {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := NewLive(Sources{Dir: dir, Book: bk, Client: client.New(filepath.Join(dir, "none.sock"), ""), Config: &config.Config{}, Now: process.Now})
+	l := NewLive(Sources{Dir: dir, Ledger: bk, Lock: bk, Client: client.New(filepath.Join(dir, "none.sock"), ""), Config: &config.Config{}, Now: process.Now})
 	w := &watcher{Live: l, searched: time.Now(), seen: &look{}, locks: &locks{}}
 	now := process.Now()
 	for i := range 10_000 {

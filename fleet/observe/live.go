@@ -110,7 +110,7 @@ func (l *Live) Run(ctx context.Context) {
 	l.facts.heads = newHeads(ctx, l.facts.moved)
 	defer w.begin.Stop()
 	defer w.locks.hints.close()
-	file := l.Book.Watch(ctx)
+	file := l.Ledger.Watch(ctx)
 	glance := time.NewTicker(glanceEvery)
 	defer glance.Stop()
 	w.discover(ctx)
@@ -193,7 +193,7 @@ type finding struct {
 func newWatcher(l *Live, others *sync.WaitGroup) *watcher {
 	w := &watcher{
 		Live: l, others: others, finder: l.Sources.finder(), found: make(chan finding), answers: make(chan look), pongs: make(chan pong), begin: time.NewTimer(0), armed: true,
-		side: newSide(l.Sources), locks: newLocks(l.Book.LockInfo, l.Book.LockPath()),
+		side: newSide(l.Sources), locks: newLocks(l.Lock.LockInfo, l.Lock.LockPath()),
 	}
 	w.side.look(l.Now())
 	return w
@@ -261,7 +261,7 @@ func (w *watcher) glance(ctx context.Context) {
 	changed := w.side.look(now)
 	changed = w.locks.glance() || changed
 	if w.seen != nil {
-		if stampOf(w.Book.Path()) != w.seen.stamp {
+		if stampOf(w.Ledger.Path()) != w.seen.stamp {
 			w.arm()
 		} else if w.seen.file.Error == "" {
 			w.seen.file.ReadAt = now.Wall // as good as read again

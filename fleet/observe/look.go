@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"fleetdeck/fleet"
-	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/client"
 	"fleetdeck/fleet/config"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/fleet/tree"
 )
 
@@ -29,10 +29,18 @@ const daemonTimeout = 2 * time.Second
 type Sources struct {
 	// Dir is the state directory.
 	Dir    string
-	Book   *book.Book
+	Ledger ledger.Ledger
+	// Lock is the admission lock of this host.
+	Lock   Lock
 	Client *client.Client
 	Config *config.Config
 	Now    func() fleet.Instant
+}
+
+// Lock is a lock as it can be seen from outside: that of the reservation book.
+type Lock interface {
+	LockInfo() fleet.LockInfo
+	LockPath() string
 }
 
 // look is what one look at file and daemon brought.
@@ -51,12 +59,15 @@ func (s Sources) read(ctx context.Context, prev *look) look {
 	var l look
 	var err error
 	l.at = s.Now()
-	l.file = fleet.FileInfo{Path: s.Book.Path(), ReadAt: l.at.Wall}
-	l.stamp = stampOf(s.Book.Path())
+	l.file = fleet.FileInfo{Path: s.Ledger.Path(), ReadAt: l.at.Wall}
+	l.stamp = stampOf(s.Ledger.Path())
 	if prev != nil && prev.file.Error == "" && prev.stamp == l.stamp {
 		l.entries = prev.entries
-	} else if l.entries, err = s.Book.Read(); err != nil {
+	} else if l.entries, err = s.Ledger.Read(); err != nil {
 		l.file.Error = err.Error()
+		if r := fleet.RefusalOf(err); r != nil {
+			l.file.Code = r.Code
+		}
 	}
 	l.stamp = l.stamp.unlessFresh(l.at.Wall)
 	timeout := daemonTimeout
@@ -101,7 +112,7 @@ func (s Sources) Outline(ctx context.Context) fleet.Snapshot {
 	side := newSide(s)
 	side.look(l.at)
 	snap := s.snapshot(l, s.known(l), l.at)
-	snap.Lock, snap.Queue, snap.Keeper, snap.History = s.Book.LockInfo(), side.queue, side.keeper, side.history
+	snap.Lock, snap.Queue, snap.Keeper, snap.History = s.Lock.LockInfo(), side.queue, side.keeper, side.history
 	return snap
 }
 

@@ -68,7 +68,7 @@ func TestDaemonThatHangsIsToldByItsSilence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := NewLive(Sources{Dir: dir, Book: bk, Client: client.New(m.socket, ""), Config: &config.Config{}, Now: process.Now})
+	l := NewLive(Sources{Dir: dir, Ledger: bk, Lock: bk, Client: client.New(m.socket, ""), Config: &config.Config{}, Now: process.Now})
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	done := make(chan struct{})
 	go func() {

@@ -22,8 +22,8 @@ import (
 // patience bounds every wait for a condition. No test passes or fails by how fast a machine is.
 const patience = time.Minute
 
-// ledger is a driver of millions of operations: long-lived worker processes, and the owner, over one real book.
-type ledger struct {
+// histories is a driver of millions of operations: long-lived worker processes, and the owner, over one real book.
+type histories struct {
 	dir     string
 	rand    *rand.Rand
 	book    *book.Book
@@ -37,14 +37,14 @@ type ledger struct {
 	kinds map[string]int
 }
 
-func newLedger(t *testing.T, seed uint64, workers int) *ledger {
+func newHistories(t *testing.T, seed uint64, workers int) *histories {
 	t.Helper()
 	dir := scratch(t)
 	b, err := book.Open(dir, process.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &ledger{dir: dir, rand: rand.New(rand.NewPCG(seed, 0)), book: b, kinds: map[string]int{}}
+	l := &histories{dir: dir, rand: rand.New(rand.NewPCG(seed, 0)), book: b, kinds: map[string]int{}}
 	l.first.Trees = map[string]proof.Tree{}
 	for _, tree := range trees {
 		l.first.Trees[tree] = proof.Tree{}
@@ -80,7 +80,7 @@ func newLedger(t *testing.T, seed uint64, workers int) *ledger {
 }
 
 // hire starts a worker.
-func (l *ledger) hire() (*actor, error) {
+func (l *histories) hire() (*actor, error) {
 	l.clients++
 	p, err := begin(l.clients, "proof-worker", l.dir, strconv.FormatUint(l.rand.Uint64(), 10), fmt.Sprintf("w%d", l.clients))
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *ledger) hire() (*actor, error) {
 
 // window lets all workers do n operations each, while some are killed and some are stopped for a while, waits until
 // nothing is under way, and checks what they did.
-func (l *ledger) window(n int) error {
+func (l *histories) window(n int) error {
 	for _, w := range l.workers {
 		w.ask(n)
 	}
@@ -160,10 +160,10 @@ func (l *ledger) window(n int) error {
 	return w.Check(patience)
 }
 
-func (l *ledger) pause() time.Duration { return time.Duration(l.rand.IntN(60)) * time.Millisecond }
+func (l *histories) pause() time.Duration { return time.Duration(l.rand.IntN(60)) * time.Millisecond }
 
 // look sees what stands while nothing is under way: the operations that say so, and the beginning of the next window.
-func (l *ledger) look() ([]proof.Op, proof.Window, error) {
+func (l *histories) look() ([]proof.Op, proof.Window, error) {
 	var s Sight
 	for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		s = Sight{}
@@ -209,7 +209,7 @@ func (l *ledger) look() ([]proof.Op, proof.Window, error) {
 }
 
 // run goes on until so many operations were made and checked.
-func (l *ledger) run(t *testing.T, ops int) {
+func (l *histories) run(t *testing.T, ops int) {
 	t.Helper()
 	began, said := time.Now(), time.Now()
 	windows := 0

@@ -11,7 +11,7 @@ func TestEveryAnswerOfTheLedgerHasAnOrder(t *testing.T) {
 	if testing.Short() {
 		ops = 2000 // the race detector slows each process down
 	}
-	newLedger(t, seedOf(t), 6).run(t, ops)
+	newHistories(t, seedOf(t), 6).run(t, ops)
 }
 
 // TestLong makes as many operations as -ops says.
@@ -19,7 +19,7 @@ func TestLong(t *testing.T) {
 	if *opsFlag == 0 {
 		t.Skip("long: it runs with -ops 10000000")
 	}
-	newLedger(t, seedOf(t), *workersFlag).run(t, *opsFlag)
+	newHistories(t, seedOf(t), *workersFlag).run(t, *opsFlag)
 }
 
 // TestEveryAnswerOfTheProgramHasAnOrder is the short form of TestLongOfPrograms.

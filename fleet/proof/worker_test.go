@@ -14,6 +14,7 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/fleet/proof"
 )
 
@@ -103,7 +104,7 @@ func (w *worker) dispatch(tree string) {
 	var entry fleet.Entry
 	made := w.do(proof.Op{Kind: proof.Reserve, Tree: tree, ID: id, Early: mono() + int64(grace), Late: 1 << 62}, func(op *proof.Op) {
 		var err error
-		draft := book.Draft{Tree: fleet.Tree{Path: tree}, Role: fleet.RoleDev, Profile: "p", Grace: grace, ID: id}
+		draft := ledger.Draft{Tree: fleet.Tree{Path: tree}, Role: fleet.RoleDev, Profile: "p", Grace: grace, ID: id}
 		entry, err = w.book.Reserve(context.Background(), window, draft, func(context.Context) (fleet.Roster, error) { return w.roster(tree, late) })
 		if op.Result, op.Code = resultOf(err); err == nil {
 			op.Early, op.Late = entry.Boot.DeadlineNS, entry.Boot.DeadlineNS

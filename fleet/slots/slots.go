@@ -50,6 +50,8 @@ type Request struct {
 	Reservation string
 	Member      string
 	Tree        string
+	// Slot is the one that is meant; empty means any.
+	Slot string
 }
 
 // Reserve takes a free slot of the role that carries the profile. Asked again for one reservation it gives the same slot.
@@ -68,6 +70,9 @@ func (p *Pool) Reserve(req Request) (fleet.Slot, error) {
 			continue
 		}
 		configured = true
+		if req.Slot != "" && s.Name != req.Slot {
+			continue
+		}
 		if s.State != fleet.SlotFree {
 			takenBy = append(takenBy, fmt.Sprintf("%s by %s in %s", s.Name, s.Member, s.Tree))
 		} else if free == nil {

@@ -1,0 +1,147 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/cluster/etcdrun"
+)
+
+// newHost is a rig that is a node of a fleet of many hosts, with its own state directory and daemon. The fleet has one architect.
+func newHost(t *testing.T, etcd *etcdrun.Cluster, node string) *rig {
+	t.Helper()
+	r := newRig(t, strings.Replace(agents, `lock_wait = "10s"`, `lock_wait = "3s"`, 1)+fmt.Sprintf(`
+[[slots]]
+name = "architect-1"
+role = "architect"
+profile = "worker"
+[cluster]
+endpoints = [%q]
+fleet = "web"
+node = %q
+`, etcd.Endpoints()[0], node))
+	r.must(nil, "up")
+	return r
+}
+
+// on are the live members that r shows of node.
+func on(r *rig, node string) (alive []fleet.Member) {
+	r.t.Helper()
+	var all []struct {
+		fleet.Member
+		Node string
+	}
+	r.must(&all, "members")
+	for _, m := range all {
+		if m.Alive() && m.Node == node {
+			alive = append(alive, m.Member)
+		}
+	}
+	return alive
+}
+
+func TestHostsShareTheirSlotsAndKeepTheirMembersThroughEtcdsAbsence(t *testing.T) {
+	full(t)
+	t.Parallel()
+	etcd := etcdrun.Start(t, 1)
+	kite, crane := newHost(t, etcd, "kite"), newHost(t, etcd, "crane")
+	api, web := kite.repo("api"), crane.repo("web")
+	architect := []string{"--role", "architect", "--profile", "worker", "--wait"}
+
+	sent, code := kite.dispatch(api, architect...)
+	if code != 0 || sent.Slot != "architect-1" {
+		t.Fatalf("dispatch on kite: exit %d, %+v, want architect-1", code, sent)
+	}
+	refused := func(r *rig, tree string, wantExit int, want fleet.Code, args ...string) fleet.Outcome {
+		t.Helper()
+		out, code := r.dispatch(tree, args...)
+		if code != wantExit || out.Code != want {
+			t.Errorf("dispatch into %s: exit %d, %+v, want exit %d with %s", tree, code, out, wantExit, want)
+		}
+		return out
+	}
+	refused(crane, web, 3, fleet.CodeSlotUnavailable, architect...)
+	refused(kite, api, 3, fleet.CodeTreeOccupied, "--profile", "worker")
+
+	there, code := crane.dispatch("kite:"+kite.repo("far"), "--profile", "worker", "--wait")
+	if code != 0 || there.Tree != "kite:"+kite.repo("far") || len(on(kite, "kite")) != 2 || len(on(crane, "crane")) != 0 {
+		t.Errorf("dispatch to the other host: exit %d, %+v, want a member of kite", code, there)
+	}
+	crane.await("crane shows kite's members", func() bool {
+		stdout, _, code := crane.fleetdeck("members")
+		return code == 0 && strings.Contains(stdout, "kite:"+api) && strings.Contains(stdout, there.Member)
+	})
+	refused(crane, "kite:"+api, 3, fleet.CodeTreeOccupied, "--profile", "worker")
+	refused(crane, "heron:"+api, 6, fleet.CodeDaemonUnreachable, "--profile", "worker")
+	kite.must(nil, "stop", there.Member)
+
+	kite.kill()
+	kite.must(nil, "up")
+	if m := on(kite, "kite"); len(m) != 1 || m[0].ID != sent.Member || m[0].Slot != "architect-1" {
+		t.Errorf("after the daemon was killed kite has %+v, want %s", m, sent.Member)
+	}
+	refused(crane, web, 3, fleet.CodeSlotUnavailable, architect...)
+
+	refused(crane, web, 3, fleet.CodeLaunchFailed, "--profile", "dies", "--wait")
+	crane.awaitOccupancy(web, fleet.Free)
+	crane.await("the launch that failed has given its tree back", func() bool {
+		out, code := crane.dispatch(web, "--profile", "worker", "--wait")
+		return code == 0 && out.Outcome == fleet.Accepted
+	})
+
+	etcd.Kill(0)
+	out := refused(crane, crane.repo("new"), 6, fleet.CodeClusterUnreachable, "--profile", "worker")
+	if !strings.Contains(out.Message, etcd.Endpoints()[0]) {
+		t.Errorf("refused with %q, want the end points", out.Message)
+	}
+	if _, stderr, code := kite.fleetdeck("trees"); code != 6 {
+		t.Errorf("trees while etcd is away: exit %d, %s, want 6", code, stderr)
+	}
+	if m := on(kite, "kite"); len(m) != 1 {
+		t.Errorf("while etcd is away kite has %+v, want its member", m)
+	}
+	kite.must(nil, "stop", sent.Member)
+	etcd.Run(0)
+	crane.await("the slot of the member that ended meanwhile is free", func() bool {
+		out, code := crane.dispatch(crane.repo("other"), architect...)
+		return code == 0 && out.Slot == "architect-1"
+	})
+
+	if _, err := os.Stat(kite.file()); !os.IsNotExist(err) {
+		t.Errorf("%s: %v, want that nothing was written there", kite.file(), err)
+	}
+	for _, args := range [][]string{{"lock", "--", "true"}, {"repair"}} {
+		if _, stderr, code := kite.fleetdeck(args...); code != 2 || !strings.Contains(stderr, "etcd") {
+			t.Errorf("%v: exit %d, %s, want exit 2 that says why", args, code, stderr)
+		}
+	}
+}
+
+func TestTwoDaemonsCannotBeOneNode(t *testing.T) {
+	full(t)
+	t.Parallel()
+	etcd := etcdrun.Start(t, 1)
+	kite := newHost(t, etcd, "kite")
+	kite.must(nil, "reserve", kite.repo("api")) // it has reached the cluster
+	other := newRig(t, agents)
+	config, err := os.ReadFile(kite.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := os.ReadFile(other.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(other.config, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := other.fleetdeck("up"); code == 0 || !strings.Contains(stderr, "another daemon goes by this node's name") {
+		t.Errorf("up: exit %d, %s, want a refusal that says why", code, stderr)
+	}
+	if err := os.WriteFile(other.config, own, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

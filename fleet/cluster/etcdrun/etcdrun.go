@@ -1,0 +1,169 @@
+// Package etcdrun starts real etcd nodes for tests, each a process of its own that can be killed, paused and started again. The server
+// comes from the module in fleet/cluster/etcdtest, is built once, and kept in the user's cache. Where it cannot be built the
+// test is skipped, and says so.
+package etcdrun
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// Cluster is a running cluster of etcd nodes.
+type Cluster struct {
+	t     testing.TB
+	exe   string
+	nodes []*node
+}
+
+type node struct {
+	name, dir, client, peer string
+	process                 *exec.Cmd
+	stdin                   io.Closer
+}
+
+// Start starts n nodes with empty data, which end with the test.
+func Start(t testing.TB, n int) *Cluster {
+	t.Helper()
+	exe, err := build()
+	if err != nil {
+		t.Skipf("SKIPPED: no etcd server to test against: %v", err)
+	}
+	c := &Cluster{t: t, exe: exe}
+	for i := range n {
+		c.nodes = append(c.nodes, &node{name: fmt.Sprintf("n%d", i), dir: t.TempDir(), client: freeURL(t), peer: freeURL(t)})
+	}
+	t.Cleanup(func() {
+		for i := range c.nodes {
+			c.Kill(i)
+		}
+	})
+	var starting sync.WaitGroup
+	for i := range c.nodes {
+		starting.Go(func() { c.Run(i) }) // none is ready before most of them are
+	}
+	starting.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return c
+}
+
+// Endpoints are the URLs of all nodes.
+func (c *Cluster) Endpoints() []string {
+	var urls []string
+	for _, n := range c.nodes {
+		urls = append(urls, n.client)
+	}
+	return urls
+}
+
+// Run starts node i, on the data that it left, and returns once it serves.
+func (c *Cluster) Run(i int) {
+	var all []string
+	for _, n := range c.nodes {
+		all = append(all, n.name+"="+n.peer)
+	}
+	n := c.nodes[i]
+	cmd := exec.Command(c.exe, "-name", n.name, "-dir", n.dir, "-client", n.client, "-peer", n.peer, "-nodes", strings.Join(all, ","))
+	var said strings.Builder
+	cmd.Stderr = &said
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	if err := cmd.Start(); err != nil {
+		c.t.Error(err)
+		return
+	}
+	n.process, n.stdin = cmd, stdin
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
+		c.Kill(i)
+		c.t.Errorf("etcd node %s did not become ready: %q, %v: %s", n.name, line, err, said.String())
+	}
+}
+
+// Kill ends node i at once, if it runs.
+func (c *Cluster) Kill(i int) {
+	if n := c.nodes[i]; n.process != nil {
+		n.process.Process.Kill()
+		n.process.Wait()
+		n.stdin.Close()
+		n.process = nil
+	}
+}
+
+// Pause stops node i where it is, Resume lets it go on.
+func (c *Cluster) Pause(i int)  { c.signal(i, syscall.SIGSTOP) }
+func (c *Cluster) Resume(i int) { c.signal(i, syscall.SIGCONT) }
+
+func (c *Cluster) signal(i int, s syscall.Signal) {
+	if err := c.nodes[i].process.Process.Signal(s); err != nil {
+		c.t.Errorf("signal etcd node %d: %v", i, err)
+	}
+}
+
+// build gives the server's executable. One is made anew when its source or its modules change.
+func build() (string, error) {
+	_, here, _, ok := runtime.Caller(0)
+	if !ok {
+		return "", fmt.Errorf("its source is not to be found")
+	}
+	source := filepath.Join(filepath.Dir(here), "..", "etcdtest")
+	sum := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
+		data, err := os.ReadFile(filepath.Join(source, name))
+		if err != nil {
+			return "", err
+		}
+		sum.Write(data)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	exe := filepath.Join(cache, "fleetdeck-test", fmt.Sprintf("etcdtest-%x", sum.Sum(nil)[:8]))
+	if _, err := os.Stat(exe); err == nil {
+		return exe, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(exe), 0o700); err != nil {
+		return "", err
+	}
+	fresh, err := os.MkdirTemp(filepath.Dir(exe), "building")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(fresh)
+	cmd := exec.Command("go", "build", "-o", filepath.Join(fresh, "etcdtest"), ".")
+	cmd.Dir = source
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build in %s: %w: %s", source, err, out)
+	}
+	return exe, os.Rename(filepath.Join(fresh, "etcdtest"), exe)
+}
+
+func freeURL(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String()
+}

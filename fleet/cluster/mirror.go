@@ -1,0 +1,66 @@
+package cluster
+
+import (
+	"context"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// mirror tells of all keys below prefix until ctx ends: list is given those that stand, change each change after that. What happens while
+// the connection is lost is not missed: it goes on behind the last revision that it saw, or, where etcd keeps that no more, lists
+// anew. broken is told whenever the connection is lost.
+func (l *Ledger) mirror(ctx context.Context, prefix string, list func([]*mvccpb.KeyValue), change func([]*clientv3.Event), broken func()) {
+	var next int64 // the revision to go on with; 0 where there is none to go by
+	for ctx.Err() == nil {
+		var err error
+		if next == 0 {
+			if next, err = l.list(ctx, prefix, list); err == nil {
+				next++
+			}
+		}
+		if err == nil {
+			next = l.follow(ctx, prefix, next, change)
+		}
+		broken()
+		pause(ctx)
+	}
+}
+
+// list gives what stands below prefix, and at which revision it does.
+func (l *Ledger) list(ctx context.Context, prefix string, give func([]*mvccpb.KeyValue)) (revision int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	res, err := once(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		return c.Get(ctx, prefix, clientv3.WithPrefix())
+	})
+	if err != nil {
+		return 0, err
+	}
+	give(res.Kvs)
+	return res.Header.Revision, nil
+}
+
+// follow tells of each change from the revision from on, until the watch ends, and gives the revision to go on with.
+func (l *Ledger) follow(ctx context.Context, prefix string, from int64, change func([]*clientv3.Event)) (next int64) {
+	c, err := l.client()
+	if err != nil {
+		return from
+	}
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	next = from
+	for res := range c.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithProgressNotify()) {
+		if res.CompactRevision > 0 {
+			return 0
+		}
+		if res.Err() != nil {
+			return next
+		}
+		next = res.Header.Revision + 1
+		if len(res.Events) > 0 {
+			change(res.Events)
+		}
+	}
+	return next
+}

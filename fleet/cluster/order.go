@@ -1,0 +1,238 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"fleetdeck/fleet"
+)
+
+// answerLease is how long an answer waits for who asked, in seconds.
+const answerLease = 600
+
+// Order is a dispatch that one host asks another for. The other host's daemon finds it by its watch and carries it out like one of
+// its own, so that no host opens a port for another. Its id is that of its reservation: an order is carried out once at most.
+//
+//	        Send                 Serve                         Serve
+//	(none) ──────► order written ─────► order claimed ─────► answer written
+//	                    │  Send's patience is over
+//	                    └──► order taken back: refused, provably
+//
+// An order that was claimed and not answered is unknown.
+type Order struct {
+	Order fleet.Order `json:"order"`
+	// Wait says that the answer is to wait until the agent is listed.
+	Wait bool             `json:"wait,omitempty"`
+	From fleet.Dispatcher `json:"from"`
+	// Claim is set by who carries it out.
+	Claim string `json:"claim,omitempty"`
+}
+
+// answer is what an order came to.
+type answer struct {
+	Outcome fleet.Outcome  `json:"outcome"`
+	Refusal *fleet.Refusal `json:"refusal,omitempty"`
+}
+
+func answerOf(out fleet.Outcome, err error) answer {
+	a := answer{Outcome: out, Refusal: fleet.RefusalOf(err)}
+	if err != nil && a.Refusal == nil {
+		a.Refusal = fleet.Refuse(fleet.CodeInternal, "%w", err)
+	}
+	return a
+}
+
+func (a answer) result() (fleet.Outcome, error) {
+	if a.Refusal != nil {
+		return a.Outcome, a.Refusal
+	}
+	return a.Outcome, nil
+}
+
+// Send has o carried out by node, and waits for its answer as long as ctx lasts. The outcome is that of node's own dispatcher.
+func (l *Ledger) Send(ctx context.Context, node string, o Order) (fleet.Outcome, error) {
+	if o.Order.ID == "" {
+		o.Order.ID = ulid.Make().String()
+	}
+	id := o.Order.ID
+	out := fleet.Outcome{Outcome: fleet.Refused, Tree: node + ":" + o.Order.Tree, Role: o.Order.Role, Profile: o.Order.Profile}
+	mod, lease, err := l.post(ctx, node, o)
+	if err != nil {
+		if r := fleet.RefusalOf(err); r != nil {
+			out.Code, out.Message, out.Hint = r.Code, r.Message, r.Hint
+			if r.Code == fleet.CodeOutcomeUnknown {
+				out.Outcome, out.Reservation = fleet.Unknown, id
+			}
+		}
+		return out, err
+	}
+	a, err := l.hear(ctx, node, id)
+	// Its order goes whatever came of it, and the caller may have turned away.
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err == nil {
+		l.revoke(after, lease)
+		a.Outcome.Tree = node + ":" + a.Outcome.Tree
+		return a.result()
+	}
+	res, terr := l.txn(after, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(l.keys.order(node, id)), "=", mod)},
+		[]clientv3.Op{clientv3.OpDelete(l.keys.order(node, id))}, nil)
+	if terr == nil && res.Succeeded {
+		r := fleet.Refuse(fleet.CodeDaemonUnreachable, "node %s did not take the order in time: %w", node, err).
+			WithHint("the order was taken back, and nothing was started")
+		out.Code, out.Message, out.Hint = r.Code, r.Message, r.Hint
+		return out, r
+	}
+	r := fleet.Refuse(fleet.CodeOutcomeUnknown, "nobody knows what became of the order to node %s (reservation %s): %w", node, id, err).
+		WithHint("see 'fleetdeck members' and 'fleetdeck reservations' on that node")
+	out.Outcome, out.Code, out.Message, out.Hint, out.Reservation = fleet.Unknown, r.Code, r.Message, r.Hint, id
+	return out, r
+}
+
+// post writes the order, on a lease that lasts as long as its sender is patient.
+func (l *Ledger) post(ctx context.Context, node string, o Order) (mod int64, lease clientv3.LeaseID, err error) {
+	value, err := json.Marshal(o)
+	if err != nil {
+		return 0, 0, fmt.Errorf("encode the order: %w", err)
+	}
+	patient := answerLease * time.Second
+	if end, ok := ctx.Deadline(); ok {
+		patient = min(patient, time.Until(end))
+	}
+	granted, err := read(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
+		return c.Grant(ctx, max(minLease, int64(patient/time.Second)+minLease))
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	key := l.keys.order(node, o.Order.ID)
+	for {
+		res, err := l.txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(l.keys.at(node)), ">", 0), absent(key)},
+			[]clientv3.Op{clientv3.OpPut(key, string(value), clientv3.WithLease(granted.ID))}, []clientv3.Op{clientv3.OpGet(key)})
+		switch {
+		case errors.Is(err, errLost):
+			if !pause(ctx) {
+				return 0, 0, l.unknown("node "+node+" has the order", err)
+			}
+		case err != nil:
+			return 0, 0, err
+		case res.Succeeded:
+			return res.Header.Revision, granted.ID, nil
+		default:
+			if kvs := res.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 && kvs[0].Lease == int64(granted.ID) {
+				return kvs[0].CreateRevision, granted.ID, nil // its answer was lost
+			}
+			l.revoke(ctx, granted.ID)
+			return 0, 0, fleet.Refuse(fleet.CodeDaemonUnreachable, "node %s: %w", node, errAbsent).
+				WithHint("start it there with 'fleetdeck up'; nothing was ordered")
+		}
+	}
+}
+
+// hear waits for the answer.
+func (l *Ledger) hear(ctx context.Context, node, id string) (a answer, err error) {
+	ctx, heard := context.WithCancelCause(ctx)
+	defer heard(nil)
+	errHeard := errors.New("heard")
+	take := func(kv *mvccpb.KeyValue) {
+		if err = json.Unmarshal(kv.Value, &a); err != nil {
+			err = fmt.Errorf("the answer %s is damaged: %w", kv.Key, err)
+		}
+		heard(errHeard)
+	}
+	l.mirror(ctx, l.keys.answer(node, id), func(kvs []*mvccpb.KeyValue) {
+		for _, kv := range kvs {
+			take(kv)
+		}
+	}, func(events []*clientv3.Event) {
+		for _, e := range events {
+			if e.Type == clientv3.EventTypePut {
+				take(e.Kv)
+			}
+		}
+	}, func() {})
+	if context.Cause(ctx) != errHeard {
+		return a, context.Cause(ctx)
+	}
+	return a, err
+}
+
+// Serve carries out what other hosts order of this one until ctx ends, and returns once all that it began is answered. Trouble is
+// told of what could not be.
+func (l *Ledger) Serve(ctx context.Context, carry func(context.Context, Order) (fleet.Outcome, error), trouble func(error)) {
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	take := func(kv *mvccpb.KeyValue) {
+		serving.Go(func() {
+			if err := l.serve(ctx, kv, carry); err != nil && ctx.Err() == nil {
+				trouble(fmt.Errorf("order %s: %w", kv.Key, err))
+			}
+		})
+	}
+	l.mirror(ctx, l.keys.orders(), func(kvs []*mvccpb.KeyValue) {
+		for _, kv := range kvs {
+			take(kv)
+		}
+	}, func(events []*clientv3.Event) {
+		for _, e := range events {
+			if e.IsCreate() {
+				take(e.Kv)
+			}
+		}
+	}, func() {})
+}
+
+// serve claims one order, carries it out and answers it. One that is claimed already, or was taken back, is left alone.
+func (l *Ledger) serve(ctx context.Context, kv *mvccpb.KeyValue, carry func(context.Context, Order) (fleet.Outcome, error)) error {
+	var o Order
+	if err := json.Unmarshal(kv.Value, &o); err != nil || o.Claim != "" {
+		return err
+	}
+	key := string(kv.Key)
+	o.Claim = ulid.Make().String()
+	claimed, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	for mine := false; !mine; {
+		res, err := l.txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)},
+			[]clientv3.Op{clientv3.OpPut(key, string(claimed), clientv3.WithIgnoreLease())}, []clientv3.Op{clientv3.OpGet(key)})
+		switch {
+		case errors.Is(err, errLost) && pause(ctx):
+			continue
+		case err != nil:
+			return err
+		case !res.Succeeded:
+			now := res.Responses[0].GetResponseRange().Kvs
+			if len(now) == 0 || string(now[0].Value) != string(claimed) {
+				return nil
+			}
+		}
+		mine = true
+	}
+	value, err := json.Marshal(answerOf(carry(ctx, o)))
+	if err != nil {
+		return err
+	}
+	// The daemon may be about to end: what was done is still said.
+	saying, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLease*time.Second)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(patience, cancel) })
+	defer stop()
+	_, err = read(saying, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.PutResponse, error) {
+		lease, err := c.Grant(ctx, answerLease)
+		if err != nil {
+			return nil, err
+		}
+		return c.Put(ctx, l.keys.answer(l.Node, o.Order.ID), string(value), clientv3.WithLease(lease.ID))
+	})
+	return err
+}

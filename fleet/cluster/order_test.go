@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fleetdeck/fleet"
+)
+
+// serve has l carry out orders until the test ends.
+func serve(t *testing.T, l *Ledger, carry func(context.Context, Order) (fleet.Outcome, error)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var serving sync.WaitGroup
+	serving.Go(func() { l.Serve(ctx, carry, func(err error) { t.Errorf("serve: %v", err) }) })
+	t.Cleanup(func() { cancel(); serving.Wait() })
+}
+
+func order(tree string) Order { return Order{Order: fleet.Order{Tree: tree, Profile: "shell"}} }
+
+func send(t *testing.T, l *Ledger, o Order, within time.Duration) (fleet.Outcome, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	return l.Send(ctx, "kite", o)
+}
+
+func TestOrders(t *testing.T) {
+	etcd := oneNode(t)
+	for name, test := range map[string]func(t *testing.T, kite, crane *Ledger){
+		"an order is carried out once, also where it waited for who does": orderOnce,
+		"a refusal comes back as it was given":                            orderRefused,
+		"an order that nobody takes is taken back":                        orderTakenBack,
+		"an order that was begun and not answered is unknown":             orderUnknown,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kite := open(t, etcd.Endpoints())
+			test(t, kite, kite.again(t, func(o *Options) { o.Node = "crane" }))
+		})
+	}
+}
+
+func orderOnce(t *testing.T, kite, crane *Ledger) {
+	var carried atomic.Int64
+	carry := func(_ context.Context, o Order) (fleet.Outcome, error) {
+		carried.Add(1)
+		return fleet.Outcome{Outcome: fleet.Accepted, Tree: o.Order.Tree, Reservation: o.Order.ID, Member: "M"}, nil
+	}
+	got := make(chan fleet.Outcome, 1)
+	go func() {
+		out, err := send(t, crane, order("/src/api"), window)
+		if err != nil {
+			t.Errorf("send: %v", err)
+		}
+		got <- out
+	}()
+	await(t, "the order is written", func() bool {
+		return kite.count(t, kite.keys.orders()) == 1
+	})
+	serve(t, kite, carry)
+	serve(t, kite.again(t), carry) // a daemon that does not know yet that it was followed by another
+	out := <-got
+	if out.Outcome != fleet.Accepted || out.Member != "M" || out.Tree != "kite:/src/api" || out.Reservation == "" || carried.Load() != 1 {
+		t.Errorf("outcome %+v, carried out %d times, want M once", out, carried.Load())
+	}
+	if n := kite.count(t, kite.keys.orders()); n != 0 {
+		t.Errorf("%d orders are left behind", n)
+	}
+}
+
+func orderRefused(t *testing.T, kite, crane *Ledger) {
+	serve(t, kite, func(_ context.Context, o Order) (fleet.Outcome, error) {
+		err := fleet.Refuse(fleet.CodeTreeOccupied, "somebody is there").WithHint("look")
+		return fleet.Outcome{Outcome: fleet.Refused, Code: err.Code, Tree: o.Order.Tree}, err
+	})
+	out, err := send(t, crane, order("/src/api"), window)
+	if r := fleet.RefusalOf(err); r == nil || r.Code != fleet.CodeTreeOccupied || r.Hint != "look" || out.Code != r.Code {
+		t.Errorf("outcome %+v, %v, want the refusal with its hint", out, err)
+	}
+	if _, err := crane.Send(t.Context(), "heron", order("/src/api")); codeOf(err) != fleet.CodeDaemonUnreachable {
+		t.Errorf("send to a node that is not there: %v, want %s", err, fleet.CodeDaemonUnreachable)
+	}
+}
+
+func orderTakenBack(t *testing.T, kite, crane *Ledger) {
+	out, err := send(t, crane, order("/src/api"), 500*time.Millisecond)
+	if codeOf(err) != fleet.CodeDaemonUnreachable || out.Outcome != fleet.Refused {
+		t.Errorf("outcome %+v, %v, want it refused", out, err)
+	}
+	if n := kite.count(t, kite.keys.orders()); n != 0 {
+		t.Errorf("%d orders are left to be carried out", n)
+	}
+}
+
+func orderUnknown(t *testing.T, kite, crane *Ledger) {
+	begun := make(chan struct{})
+	serve(t, kite, func(ctx context.Context, _ Order) (fleet.Outcome, error) {
+		close(begun)
+		<-ctx.Done()
+		return fleet.Outcome{}, ctx.Err()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { <-begun; cancel() }()
+	out, err := crane.Send(ctx, "kite", order("/src/api"))
+	if codeOf(err) != fleet.CodeOutcomeUnknown || out.Outcome != fleet.Unknown || out.Reservation == "" {
+		t.Errorf("outcome %+v, %v, want it unknown, with its reservation", out, err)
+	}
+}

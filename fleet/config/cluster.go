@@ -1,0 +1,113 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+)
+
+// Cluster says where the reservations of a fleet of many hosts stand, and who this host is in it.
+type Cluster struct {
+	// Endpoints are URLs of etcd nodes, all of one scheme.
+	Endpoints []string
+	Fleet     string
+	Node      string
+	// CA, Cert and Key are PEM files: whom to believe, and this host's certificate. Without a CA those of the system count.
+	CA, Cert, Key string
+	// Username and PasswordFile are set both or neither.
+	Username, PasswordFile string
+}
+
+// DefaultFleet names a fleet that the file gives no name.
+const DefaultFleet = "default"
+
+type fileCluster struct {
+	Endpoints    []string `toml:"endpoints"`
+	Fleet        string   `toml:"fleet"`
+	Node         string   `toml:"node"`
+	CA           string   `toml:"ca"`
+	Cert         string   `toml:"cert"`
+	Key          string   `toml:"key"`
+	Username     string   `toml:"username"`
+	PasswordFile string   `toml:"password_file"`
+}
+
+// clusterName is what can be part of a key, and be told from a path in NODE:PATH.
+var clusterName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// IsClusterName reports whether s can name a fleet or a node.
+func IsClusterName(s string) bool { return clusterName.MatchString(s) }
+
+// cluster checks [cluster]; a file without one has a fleet of one host.
+func (b *builder) cluster(f *fileCluster) *Cluster {
+	if f == nil {
+		return nil
+	}
+	c := &Cluster{Endpoints: f.Endpoints, Fleet: f.Fleet, Node: f.Node, Username: f.Username}
+	if c.Fleet == "" {
+		c.Fleet = DefaultFleet
+	}
+	if c.Node == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			b.fail("cluster.node", "this host has no name to take: %v", err)
+		}
+		c.Node = host
+	}
+	for key, name := range map[string]string{"cluster.fleet": c.Fleet, "cluster.node": c.Node} {
+		if !IsClusterName(name) {
+			b.fail(key, "%q is no name: use letters, digits, '.', '_' and '-'", name)
+		}
+	}
+	secure, loopback := b.endpoints(c.Endpoints)
+	file := func(key, path string) string {
+		if path == "" {
+			return ""
+		}
+		path = b.abs(path)
+		if _, err := os.Stat(path); err != nil {
+			b.fail(key, "%v", err)
+		}
+		return path
+	}
+	c.CA, c.Cert, c.Key = file("cluster.ca", f.CA), file("cluster.cert", f.Cert), file("cluster.key", f.Key)
+	c.PasswordFile = file("cluster.password_file", f.PasswordFile)
+	switch {
+	case (f.Cert == "") != (f.Key == ""):
+		b.fail("cluster.cert", "a certificate and its key go together: set cert and key")
+	case !secure && (f.CA != "" || f.Cert != ""):
+		b.fail("cluster.endpoints", "certificates are for https:// only")
+	}
+	switch {
+	case (f.Username == "") != (f.PasswordFile == ""):
+		b.fail("cluster.username", "a user and a password go together: set username and password_file")
+	case f.Username != "" && !secure && !loopback:
+		b.fail("cluster.endpoints", "a password would travel in the clear: use https://")
+	}
+	return c
+}
+
+// endpoints checks the URLs, and says whether they are of TLS, and whether nobody but this host can listen.
+func (b *builder) endpoints(urls []string) (secure, loopback bool) {
+	const key = "cluster.endpoints"
+	if len(urls) == 0 {
+		b.fail(key, `needs the etcd nodes: write them like ["https://10.0.0.1:2379"]`)
+		return false, false
+	}
+	loopback = true
+	for i, s := range urls {
+		u, err := url.Parse(s)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() == "" || u.Hostname() == "" || u.Path != "" || u.User != nil || u.RawQuery != "" {
+			b.fail(key, `%q is no end point: write it like "https://10.0.0.1:2379"`, s)
+			continue
+		}
+		if i > 0 && secure != (u.Scheme == "https") {
+			b.fail(key, "%s is of another scheme than those before it", s)
+		}
+		secure = u.Scheme == "https"
+		ip := net.ParseIP(u.Hostname())
+		loopback = loopback && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
+	}
+	return secure, loopback
+}

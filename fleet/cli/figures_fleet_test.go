@@ -15,10 +15,10 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
-	"fleetdeck/fleet/ledger"
 	"fleetdeck/fleet/client"
 	"fleetdeck/fleet/dispatch"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/ledger"
 )
 
 type ctx = context.Context

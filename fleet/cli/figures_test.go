@@ -19,6 +19,7 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/lockfile"
 )
 
@@ -159,7 +160,7 @@ func bookAdmission(t *testing.T, dir string) func() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := book.Draft{Tree: fleet.Tree{Path: "/home/kim/src/api", File: "64768:999999"}, Role: fleet.RoleDev, Profile: "claude", Grace: time.Minute}
+	d := ledger.Draft{Tree: fleet.Tree{Path: "/home/kim/src/api", File: "64768:999999"}, Role: fleet.RoleDev, Profile: "claude", Grace: time.Minute}
 	return func() {
 		e, err := b.Reserve(t.Context(), patience, d, func(ctx) (fleet.Roster, error) { return fleet.Roster{}, nil })
 		if err != nil {

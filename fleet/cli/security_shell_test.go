@@ -110,6 +110,8 @@ var starters = map[string]string{
 	"fleet/launch/embedded/front.go":            "what the pane showed before",
 	"fleet/launch/embedded/gate.go":             "the agent",
 	"fleet/launch/herdr/herdrtest/herdrtest.go": "of the tests",
+	"fleet/ledger/ledgertest/ledgertest.go":     "of the tests",
+	"fleet/cluster/etcdrun/etcdrun.go":          "of the tests",
 	"fleet/cli/dispatch.go":                     "the command of `fleetdeck lock`",
 	"fleet/cli/tour.go":                         "itself, of the demo",
 	"fleet/cli/demo.go":                         "git and itself, of the demo",

@@ -37,7 +37,7 @@ var stepCalls = map[uint64]string{
 	unix.SYS_CLOSE: "close", unix.SYS_PIDFD_SEND_SIGNAL: "kill",
 }
 
-// follow begins to follow pid, which must be a child of this process, from now on. Is it stopped, then it goes on.
+// follow begins to follow pid, which must be a child of this process and lead a process group, from now on. Is it stopped, then it goes on.
 func follow(pid, at int) (*stepper, error) {
 	s := &stepper{pid: pid, at: at, steps: make(chan string, 1<<16), done: make(chan error, 1)}
 	began := make(chan error)
@@ -121,7 +121,8 @@ func tracer(pid, tid int) (by int) {
 func (s *stepper) run() error {
 	for n := 0; ; {
 		var ws unix.WaitStatus
-		tid, err := unix.Wait4(-1, &ws, unix.WALL|unix.WNOTHREAD, nil)
+		// Of its group only: this thread may be the parent of a process that another test waits for.
+		tid, err := unix.Wait4(-s.pid, &ws, unix.WALL|unix.WNOTHREAD, nil)
 		switch {
 		case err == unix.EINTR:
 			continue

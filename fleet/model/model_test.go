@@ -24,6 +24,7 @@ var bounds = []struct {
 	{name: "two orders for a tree, lost answers, a second daemon", macros: "-DDISPATCHERS=2", deep: true},
 	{name: "two orders for a slot, lost answers", macros: "-DDISPATCHERS=2 -DSPLIT=1 -DLIMITED=1 -DCRASHES=0", deep: true},
 	{name: "one of two orders comes from a script", macros: "-DDISPATCHERS=2 -DSCRIPT=1", deep: true},
+	{name: "a task of the keeper and an order, lost answers", macros: "-DDISPATCHERS=1 -DKEEPER=1 -DCRASHES=0", deep: true},
 	{name: "a task of the keeper, two more keepers and daemons", macros: "-DDISPATCHERS=0 -DKEEPER=2 -DCRASHES=2 -DKILLS=2", deep: true},
 }
 

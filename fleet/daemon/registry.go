@@ -119,7 +119,7 @@ func (r *record) launch() fleet.Launch {
 const (
 	keepEnded    = 200
 	keepEndedAt  = 24 * time.Hour
-	keepEndedFor = time.Hour // at the least, whatever their number: a keeper may still ask
+	keepEndedFor = time.Hour // at the least, whatever their number: a keeper may still ask, as long as its forgetAfter says
 )
 
 // registry is the daemon's durable memory: one file, replaced atomically at each change. Its lock is held for the daemon's

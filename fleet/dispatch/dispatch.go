@@ -40,6 +40,7 @@ type Daemon interface {
 	Roster(ctx context.Context) (fleet.Roster, error)
 	Spawn(ctx context.Context, req api.Spawn) (api.Accepted, error)
 	Launch(ctx context.Context, id string) (api.LaunchStatus, error)
+	Reservation(ctx context.Context, id string) (api.LaunchStatus, error)
 }
 
 // Dispatcher carries out dispatches. It is safe for use by several goroutines.
@@ -248,13 +249,10 @@ func (d *Dispatcher) send(ctx context.Context, entry fleet.Entry, order fleet.Or
 		switch {
 		case err == nil:
 			return accepted, nil
-		case refusal != nil && refusal.Code != fleet.CodeDaemonUnreachable && (lost == nil || refusal.Code != fleet.CodeReservationStale):
-			return api.Accepted{}, err
 		case refusal != nil && lost == nil:
-			return api.Accepted{}, err // provably never sent
-		case refusal != nil && refusal.Code == fleet.CodeReservationStale:
-			// It was carried out, listed and settled, or it ended: either way this answer cannot tell.
-			return api.Accepted{}, &unknownError{entry.ID, err}
+			return api.Accepted{}, err // or provably never sent
+		case refusal != nil && refusal.Code != fleet.CodeDaemonUnreachable:
+			return d.afterRefusal(ctx, entry, err)
 		}
 		if lost == nil && d.Progress != nil {
 			d.Progress("the daemon's answer was lost; asking again with the same reservation while its grace lasts")
@@ -269,6 +267,27 @@ func (d *Dispatcher) send(ctx context.Context, entry fleet.Entry, order fleet.Or
 		case <-time.After(askAgain):
 		}
 	}
+}
+
+// afterRefusal finds out what the refusal of a request is worth before which another one, of which no answer came, may still be
+// under way. Once the entry is dropped that one cannot be accepted any more: either the daemon knows it by then, or nothing
+// was started and never will be.
+func (d *Dispatcher) afterRefusal(ctx context.Context, entry fleet.Entry, refusal error) (api.Accepted, error) {
+	if err := d.settle(ctx, entry); err != nil {
+		return api.Accepted{}, &unknownError{entry.ID, errors.Join(refusal, err)}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rosterTimeout)
+	defer cancel()
+	status, err := d.Daemon.Reservation(ctx, entry.ID)
+	switch r := fleet.RefusalOf(err); {
+	case r != nil && r.Code == fleet.CodeNotFound:
+		return api.Accepted{}, refusal
+	case err != nil:
+		return api.Accepted{}, &unknownError{entry.ID, errors.Join(refusal, err)}
+	case status.Failed != nil:
+		return api.Accepted{}, status.Failed
+	}
+	return api.Accepted{Launch: status.Launch, Member: status.Member}, nil
 }
 
 // settle drops the reservation of a dispatch that was provably refused, if its id still stands.

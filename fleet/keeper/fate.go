@@ -8,8 +8,8 @@ import (
 	"fleetdeck/fleet"
 )
 
-// forgetAfter is how long the daemon can be trusted to remember an agent that ended.
-const forgetAfter = 23 * time.Hour
+// forgetAfter is how long the daemon can be trusted to remember an agent that ended: a little less than it keeps each of them.
+const forgetAfter = 55 * time.Minute
 
 // fateOf finds out what became of the attempt id, made at the time at.
 //

@@ -81,7 +81,7 @@ var (
 func TestFateIsKnownOnlyByProof(t *testing.T) {
 	gone := *live
 	gone.State, gone.ExitCode, gone.EndedAt = fleet.StateExited, code(9), now.Wall
-	recent := now.Wall.Add(-time.Hour)
+	recent := now.Wall.Add(-50 * time.Minute)
 	for _, tt := range []struct {
 		name     string
 		moment   moment
@@ -98,7 +98,7 @@ func TestFateIsKnownOnlyByProof(t *testing.T) {
 		{"it ended", moment{status: api.LaunchStatus{Member: &gone}}, recent, true, ended},
 		{"it failed", moment{status: api.LaunchStatus{Failed: notFound}}, recent, false, failed},
 		{"it was accepted, and is not known any more", moment{err: notFound}, recent, true, forgotten},
-		{"it is too old for the daemon to know", moment{err: notFound}, now.Wall.Add(-25 * time.Hour), false, forgotten},
+		{"it is too old for the daemon to know", moment{err: notFound}, now.Wall.Add(-time.Hour), false, forgotten},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			k := keeperOf(t, &world{moments: []moment{tt.moment}}, config.Default(""))

@@ -147,7 +147,8 @@ type FileInfo struct {
 	Path string `json:"path"`
 	// Error says what is wrong with it, empty if nothing is.
 	Error string `json:"error,omitempty"`
-	Code  Code   `json:"-"`
+	// Code is the refusal that it is, where it is one.
+	Code Code `json:"code,omitempty"`
 	// ReadAt is when it was last read.
 	ReadAt time.Time `json:"-"`
 }

@@ -347,6 +347,7 @@ func TestRefusedLeavesNothing(t *testing.T) {
 
 func TestPausedDispatcherIsTooLate(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	proxy := r.intercept()
@@ -523,6 +524,7 @@ func TestKilledDaemonLosesNobody(t *testing.T) {
 
 func TestDamagedFileIsRefusedAndRepaired(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	tree, launching := r.repo("api"), r.repo("launching")

@@ -180,6 +180,7 @@ func TestAHookNeverHoldsTheAgentUp(t *testing.T) {
 }
 
 func TestATerminalTellsWhatNoHookDoes(t *testing.T) {
+	full(t)
 	r, member, as := talking(t, "codex")
 	if m := r.member(member); m.State != fleet.StateUnknown {
 		t.Errorf("%s by %s before it said anything", m.State, m.StateSource)

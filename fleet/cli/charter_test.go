@@ -49,6 +49,7 @@ const theCharter = "You are a \"worker\" of $HOME, isn't it?\n\nNever write {tas
 
 func TestTheReceiptIsOfTheBytesThatTheAgentReceived(t *testing.T) {
 	t.Parallel()
+	full(t)
 	const task = "mend {charter} and 'that'"
 	config := strings.NewReplacer(
 		"WHO", "$FLEETDECK_EXE whoami --json > DIR/who.new; mv DIR/who.new DIR/who",

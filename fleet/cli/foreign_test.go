@@ -62,6 +62,7 @@ func (r *rig) byHand(program, dir string, env ...string) (pid int, end func()) {
 
 func TestNobodyIsSentWhereAForeignAgentWorks(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newRig(t, "roots = [\"src\"]\n"+agents)
 	program := r.handStarted()
 	r.must(nil, "up")

@@ -62,6 +62,7 @@ func (r *rig) refusals() int {
 
 func TestADevMayNotSpawnByAnyWay(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newMCPRig(t)
 	dev, _ := r.dispatch(r.repo("dev"), "--profile", "worker", "--wait")
 	other, _ := r.dispatch(r.repo("other"), "--profile", "worker", "--wait")
@@ -154,6 +155,7 @@ func TestAnArchitectMaySpawnByItsCommand(t *testing.T) {
 
 func TestOnlyALiveMembersTokenIsOne(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newMCPRig(t)
 	live, _ := r.dispatch(r.repo("live"), "--profile", "worker", "--wait")
 	ended, _ := r.dispatch(r.repo("ended"), "--profile", "worker", "--wait")
@@ -196,6 +198,7 @@ func TestOnlyALiveMembersTokenIsOne(t *testing.T) {
 
 func TestNobodyIsToldAToken(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newMCPRig(t)
 	dev, _ := r.dispatch(r.repo("dev"), "--profile", "worker", "--wait", "--task", "look around")
 	identity := r.identity(dev.Member)

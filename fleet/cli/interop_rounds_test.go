@@ -9,7 +9,7 @@ import (
 	"fleetdeck/fleet/client"
 )
 
-var rounds = flag.Int("rounds", 5, "how often the dispatcher of each language competes with ours for a tree")
+var rounds = flag.Int("rounds", 2, "how often the dispatcher of each language competes with ours for a tree")
 
 // TestForeignDispatcherKeepsThePromiseRoundAfterRound lets a dispatcher of each language and two of ours go for one tree, again and
 // again. In every other round the foreign one waits for the lock before ours are started, and so it is sent; in the others all

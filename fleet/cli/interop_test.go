@@ -353,6 +353,7 @@ func speakers(t *testing.T) []language {
 
 func TestDispatchersInAllLanguagesLoseNoEntry(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newRig(t, agents)
 	r.must(nil, "up")
 	r.must(nil, "lock", "--", "true")

@@ -175,6 +175,7 @@ func wantRefusal(t *testing.T, what string, got toolAnswer, code fleet.Code) {
 
 func TestTheToolsDoWhatTheCommandsDo(t *testing.T) {
 	t.Parallel()
+	full(t)
 	for name, door := range doors {
 		t.Run(name, func(t *testing.T) {
 			r := newMCPRig(t)
@@ -309,6 +310,7 @@ func mcpAgent(path string) int {
 
 func TestAnAgentAsksWhoItIsFromInside(t *testing.T) {
 	t.Parallel()
+	full(t)
 	for role, spawns := range map[string]bool{fleet.RoleDev: false, "architect": true} {
 		t.Run(role, func(t *testing.T) {
 			r := newMCPRig(t)

@@ -32,6 +32,7 @@ func peak(t *testing.T, pid int) int {
 // stopped reading its log, and the others are served.
 func TestAFloodOfOutputCostsBoundedMemoryAndHoldsUpNobody(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newRig(t, agents+`
 [profiles.flood]
 command = ["yes", "a line of output that is as long as such lines are, with some \u001b[31mcolour\u001b[m in it \u001b]0;title\u0007"]

@@ -187,6 +187,7 @@ func TestThePageOnSecurityNamesTestsThatExist(t *testing.T) {
 // A hostile repository through every command that looks at it: nothing of it is run.
 func TestNoCommandRunsWhatARepositoryNames(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newRig(t, `grace = "20s"
 trees = ["src/evil"]
 [profiles.worker]

@@ -38,6 +38,7 @@ func harmless(t *testing.T, what, text string) {
 
 func TestForeignTextReachesNoTerminalRawByAnyCommand(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newRig(t, `grace = "20s"
 lock_wait = "300ms"
 trees = ["src"]

@@ -40,6 +40,7 @@ func (r *rig) scribble(path, text string) {
 
 func TestWorktreeIsRemovedOnlyIfNothingIsLost(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newRig(t, impatient)
 	r.must(nil, "up")
 	for i, tt := range []struct {

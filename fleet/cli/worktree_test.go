@@ -119,6 +119,7 @@ func TestDispatchIntoANewWorktree(t *testing.T) {
 
 func TestRefusedDispatchLeavesNoWorktree(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newRig(t, impatient)
 	r.must(nil, "up")
 	for _, tt := range []struct {
@@ -377,6 +378,7 @@ func TestTwoDispatchesAtOnceIntoNewWorktreesOfOneRepositoryBothWork(t *testing.T
 
 func TestAFailedLaunchLeavesNoWorktreeAndNoBranch(t *testing.T) {
 	t.Parallel()
+	full(t)
 	r := newRig(t, impatient+`
 [profiles.fails]
 command = ["sh", "-c", "exit 9"]

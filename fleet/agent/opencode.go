@@ -12,7 +12,7 @@ import (
 var opencode = Agent{
 	Name:     "opencode",
 	Command:  []string{"opencode", "{hooks}", "{args}", "--prompt={task}"},
-	Resume:   []string{"opencode", "{hooks}", "{args}", "--session", "{session}", "--prompt={task}"},
+	Resume:   []string{"opencode", "{hooks}", "{args}", "--session", "{session}"}, // with a session it does nothing about --prompt
 	Charter:  "file",
 	Ready:    "output",
 	Recorded: "1.18.33",

@@ -354,7 +354,23 @@ func TestRealOpenCodeIsDispatched(t *testing.T) {
 	r, member := openCode(t, m)
 	m.answer(2) // one for the session's title
 	r.awaitState(member, fleet.StateIdle, "hook")
-	r.killed(r.goesOn(member, m))
+
+	// Its session goes on, and takes what it is to do from the terminal only.
+	const more = "and then rest"
+	if _, stderr, code := r.fleetdeck("restart", "--resume", member, "--task", more); code != 3 || !strings.Contains(stderr, "task") {
+		t.Errorf("a resumption with a task: exit %d, %s, want it refused", code, stderr)
+	}
+	var out fleet.Outcome
+	r.must(&out, "restart", "--resume", member, "--wait")
+	r.awaitSlow("the session is shown", func() bool {
+		screen, _, _ := r.fleetdeck("screen", out.Member)
+		return strings.Contains(screen, lastWord)
+	})
+	r.must(nil, "send", out.Member, more)
+	r.awaitSlow("the session and what is new reach the model", func() bool { return m.heard(theTask, lastWord, more) })
+	m.answer(2)
+	r.awaitState(out.Member, fleet.StateIdle, "hook")
+	r.killed(out.Member)
 }
 
 // TestRealOpenCodeWithinAnotherIsNotHeardAsIt: what is started by hand within a member has its environment, and is not the member.

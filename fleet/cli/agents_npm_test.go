@@ -384,7 +384,7 @@ func TestRealOpenCodeWithinAnotherIsNotHeardAsIt(t *testing.T) {
 	m.answer(100)
 	r.awaitSlow("the turn ends", func() bool { return r.member(member).State == fleet.StateIdle })
 	if _, err := os.Stat(filepath.Join(r.dir, "src", "api", "ran")); err != nil {
-		t.Errorf("the other one did not run to its end: %v", err)
+		t.Errorf("the other one did not run to its end: %v; last the model was told: %s", err, m.last())
 	}
 	if r.must(&after, "explain", member); after.Session != before.Session || before.Session == "" {
 		t.Errorf("its session was %q, and now %q: another spoke for it", before.Session, after.Session)

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -15,8 +16,9 @@ import (
 // four protocols that agents speak, as far as a turn needs: a tool once, where one is asked for, and a last word.
 type model struct {
 	URL string
-	// tool is the tool that the first answer calls, with its input; none where empty.
+	// tool is the tool that the first answer to whoever has it calls, with its input; none where empty.
 	tool, input string
+	called      atomic.Bool
 
 	mu    sync.Mutex // guards asked
 	asked []string
@@ -62,6 +64,17 @@ next:
 		return true
 	}
 	return false
+}
+
+// last is the end of what the model was told last.
+func (m *model) last() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.asked) == 0 {
+		return "nothing"
+	}
+	body := m.asked[len(m.asked)-1]
+	return body[max(0, len(body)-2000):]
 }
 
 // holds reports whether a string somewhere in the JSON document holds text.
@@ -119,7 +132,8 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answered := strings.Contains(text, "tool_result") || strings.Contains(text, "function_call_output") || strings.Contains(text, `"role":"tool"`)
-	m.respond(w, r.URL.Path, m.tool != "" && !answered && strings.Contains(text, `"`+m.tool+`"`))
+	call := m.tool != "" && !answered && strings.Contains(text, `"`+m.tool+`"`) && m.called.CompareAndSwap(false, true)
+	m.respond(w, r.URL.Path, call)
 }
 
 func (m *model) respond(w io.Writer, path string, call bool) {

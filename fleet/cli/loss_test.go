@@ -211,3 +211,29 @@ func TestWrongCallsSaySo(t *testing.T) {
 		t.Errorf("a configuration that is not there: exit %d, %s", cmd.ProcessState.ExitCode(), out)
 	}
 }
+
+func TestTheFirstAnswerOfADaemonKnowsWhoEndedWithoutOne(t *testing.T) {
+	t.Parallel()
+	full(t)
+	r := newRig(t, agents)
+	r.must(nil, "up")
+	for i := range 20 {
+		if out, code := r.dispatch(r.repo(fmt.Sprint("tree", i)), "--profile", "worker", "--wait"); code != 0 {
+			t.Fatalf("dispatch: exit %d: %+v", code, out)
+		}
+	}
+	before := r.members()
+	r.kill()
+	for _, m := range before {
+		syscall.Kill(m.Pid, syscall.SIGKILL)
+	}
+	for _, m := range before {
+		r.await("its agent is gone", func() bool { return !processAlive(m.Pid) })
+	}
+	r.must(nil, "up")
+	for _, m := range r.members() {
+		if m.State != fleet.StateExited {
+			t.Errorf("member %s is %s by %s, and ended before the daemon began", m.ID, m.State, m.StateSource)
+		}
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"fleetdeck/fleet/config"
 	"fleetdeck/fleet/foreign"
 	"fleetdeck/fleet/launch"
+	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/ledger"
 	"fleetdeck/fleet/slots"
 	"fleetdeck/fleet/state"
@@ -118,6 +119,7 @@ func run(ctx context.Context, opts Options, slots pool) error {
 	if err := d.restore(); err != nil {
 		return err
 	}
+	d.awaitEnds()
 	listener, err := listen(opts.State.Socket)
 	if err != nil {
 		return err
@@ -186,6 +188,20 @@ func (d *Daemon) restore() error {
 	}
 	d.events.add("info", "daemon_up", "", "", "daemon %s is up with %d agents", d.Version, adopted)
 	return nil
+}
+
+// awaitEnds waits a moment for the ends of those that ended while no daemon ran, so that the first answer does not show them
+// as they were.
+func (d *Daemon) awaitEnds() {
+	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); {
+		ended := false
+		for _, rec := range d.reg.view().records {
+			ended = ended || rec.Step == stepListed && !process.Alive(rec.Agent)
+		}
+		if !ended || !sleep(d.ctx, 20*time.Millisecond) {
+			return
+		}
+	}
 }
 
 func (d *Daemon) serve(listener net.Listener) error {

@@ -10,33 +10,11 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
+	"fleetdeck/fleet/book/booktest"
 	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/ledger"
 	"fleetdeck/lockfile"
 )
-
-// filled is a state directory whose file holds n entries, as n dispatches left them.
-func filled(b *testing.B, n int) string {
-	b.Helper()
-	dir, now := b.TempDir(), process.Now()
-	deadline := fleet.DeadlineAfter(now, time.Hour)
-	doc := lockfile.NewDocument(book.Format)
-	for i := range n {
-		raw, err := json.Marshal(fleet.Reservation{
-			ID: fmt.Sprintf("01JE%022d", i), Role: fleet.RoleDev, Profile: "claude", File: fleet.FileID(fmt.Sprintf("64768:%d", i+1)),
-			Dispatcher: fleet.Dispatcher{Pid: 4242, Host: now.Host, Program: "fleetdeck dispatch", Machine: now.Machine},
-			ReservedAt: now.Wall.UTC().Truncate(time.Millisecond), ExpiresAt: deadline.Wall.Truncate(time.Millisecond), Boot: deadline.Boot,
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		doc.Set(fmt.Sprintf("/home/kim/src/project-%d", i), raw)
-	}
-	if err := os.WriteFile(filepath.Join(dir, book.FileName), doc.Bytes(), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	return dir
-}
 
 // BenchmarkAdmission is what a dispatch costs at the file: one Reserve and one Release, each with its lock, its read, its
 // decision, both fsyncs and its rename, beside n entries of other trees. "x10" is the time over that beside 10 entries.
@@ -53,7 +31,8 @@ func BenchmarkAdmission(b *testing.B) {
 			var base float64
 			for _, n := range []int{10, 100, 1000, 10_000} {
 				b.Run(fmt.Sprint(n), func(b *testing.B) {
-					dir := filled(b, n)
+					dir := b.TempDir()
+					booktest.Fill(b, dir, n)
 					change := kind.change(b, dir)
 					for b.Loop() {
 						change()

@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -18,9 +17,9 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/book"
+	"fleetdeck/fleet/book/booktest"
 	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/ledger"
-	"fleetdeck/lockfile"
 )
 
 var (
@@ -129,29 +128,10 @@ func admissionRow(t *testing.T, dir, place string, n int) []string {
 	return append(row, lasted(median(took)), fmt.Sprintf("%.0f", median(took).Seconds()/ours.Seconds()))
 }
 
-// filledAt is a state directory with n entries in its file, as dispatches left them.
+// filledAt is dir as a state directory with n entries in its file.
 func filledAt(t *testing.T, dir string, n int) string {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	now := process.Now()
-	deadline := fleet.DeadlineAfter(now, time.Hour)
-	doc := lockfile.NewDocument(book.Format)
-	for i := range n {
-		raw, err := json.Marshal(fleet.Reservation{
-			ID: fmt.Sprintf("01JE%022d", i), Role: fleet.RoleDev, Profile: "claude", File: fleet.FileID(fmt.Sprintf("64768:%d", i+1)),
-			Dispatcher: fleet.Dispatcher{Pid: 4242, Host: now.Host, Program: "fleetdeck dispatch", Machine: now.Machine},
-			ReservedAt: now.Wall.UTC().Truncate(time.Millisecond), ExpiresAt: deadline.Wall.Truncate(time.Millisecond), Boot: deadline.Boot,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc.Set(fmt.Sprintf("/home/kim/src/project-%d", i), raw)
-	}
-	if err := os.WriteFile(filepath.Join(dir, book.FileName), doc.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	booktest.Fill(t, dir, n)
 	return dir
 }
 

@@ -102,30 +102,27 @@ env = ["`+probeEnv+`=argv:DIR"]
 
 // The places that start a program, and what for. A new one is to be thought about, and named here and on docs/security.md.
 var starters = map[string]string{
-	"fleet/tree/git.go":                         "git",
-	"fleet/foreign/scan_other.go":               "lsof",
-	"fleet/launch/tmux/tmux.go":                 "tmux",
-	"fleet/launch/embedded/begin.go":            "itself, as the gate",
-	"fleet/launch/embedded/spawn.go":            "itself, as a holder",
-	"fleet/launch/embedded/front.go":            "what the pane showed before",
-	"fleet/launch/embedded/gate.go":             "the agent",
-	"fleet/launch/herdr/herdrtest/herdrtest.go": "of the tests",
-	"fleet/ledger/ledgertest/ledgertest.go":     "of the tests",
-	"fleet/cluster/etcdrun/etcdrun.go":          "of the tests",
-	"fleet/cli/dispatch.go":                     "the command of `fleetdeck lock`",
-	"fleet/cli/tour.go":                         "itself, of the demo",
-	"fleet/cli/demo.go":                         "git and itself, of the demo",
-	"fleet/cli/console_acts.go":                 "the operator's editor and shell, and itself",
-	"fleet/cli/setup.go":                        "git --version",
-	"fleet/cli/daemon.go":                       "itself, as the daemon",
+	"fleet/tree/git.go":                "git",
+	"fleet/foreign/scan_other.go":      "lsof",
+	"fleet/launch/tmux/tmux.go":        "tmux",
+	"fleet/launch/embedded/begin.go":   "itself, as the gate",
+	"fleet/launch/embedded/spawn.go":   "itself, as a holder",
+	"fleet/launch/embedded/front.go":   "what the pane showed before",
+	"fleet/launch/embedded/gate.go":    "the agent",
+	"fleet/cluster/etcdrun/etcdrun.go": "of the tests",
+	"fleet/cli/dispatch.go":            "the command of `fleetdeck lock`",
+	"fleet/cli/tour.go":                "itself, of the demo",
+	"fleet/cli/demo.go":                "git and itself, of the demo",
+	"fleet/cli/console_acts.go":        "the operator's editor and shell, and itself",
+	"fleet/cli/setup.go":               "git --version",
+	"fleet/cli/daemon.go":              "itself, as the daemon",
 }
 
 // The places that name a shell: whom the operator asks for one, and the demo's agents.
 var shells = map[string]string{
-	"fleet/config/console.go":                   "the operator's $EDITOR, which may be a command line, and $SHELL",
-	"fleet/agent/shell.go":                      "the profile shell",
-	"fleet/cli/tour.go":                         "a part of the demo's script",
-	"fleet/launch/herdr/herdrtest/herdrtest.go": "of the tests",
+	"fleet/config/console.go": "the operator's $EDITOR, which may be a command line, and $SHELL",
+	"fleet/agent/shell.go":    "the profile shell",
+	"fleet/cli/tour.go":       "a part of the demo's script",
 }
 
 func TestOnlyKnownPlacesStartAProgramAndNoneOnATasksWayNamesAShell(t *testing.T) {
@@ -139,6 +136,9 @@ func TestOnlyKnownPlacesStartAProgramAndNoneOnATasksWayNamesAShell(t *testing.T)
 		name, err := filepath.Rel(root, path)
 		if err != nil {
 			return err
+		}
+		if strings.HasSuffix(filepath.Dir(name), "test") { // a package that only tests import
+			return nil
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {

@@ -33,7 +33,9 @@ type keys struct{ fleet, node string }
 func (k keys) root() string  { return "/fleetdeck/v1/" + k.fleet + "/" }
 func (k keys) slots() string { return k.root() + "conf/slots" }
 func (k keys) here() string  { return k.at(k.node) }
-func (k keys) holds() string { return k.root() + "hold/" + k.node + "/" }
+func (k keys) holds() string { return k.allHolds() + k.node + "/" }
+
+func (k keys) allHolds() string { return k.root() + "hold/" }
 
 func (k keys) at(node string) string {
 	return k.root() + "node/" + node

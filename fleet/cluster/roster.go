@@ -6,21 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"fleetdeck/fleet"
 )
-
-// Node is a host of the fleet as the cluster knows it.
-type Node struct {
-	Name string `json:"node"`
-	// Lost says that nothing was heard of its daemon for a while. Whether its members still run nobody knows: they keep their trees.
-	Lost bool `json:"lost"`
-	Presence
-	// Members are those that its daemon listed last.
-	Members []fleet.Member `json:"members"`
-}
 
 // maxOps bounds the changes of one transaction: etcd takes 128.
 const maxOps = 100
@@ -60,37 +52,71 @@ func (l *Ledger) Publish(ctx context.Context, members []fleet.Member) error {
 	return nil
 }
 
-// Nodes gives the hosts of the fleet with their members, by name, at one revision.
-func (l *Ledger) Nodes(ctx context.Context) ([]Node, error) {
+// Nodes gives the hosts of the fleet with their members and what they hold, by name, at one revision.
+func (l *Ledger) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	prefixes := []string{l.keys.at(""), l.keys.members(""), l.keys.allHolds()}
 	res, err := read(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
-		return c.Txn(ctx).Then(clientv3.OpGet(l.keys.at(""), clientv3.WithPrefix()), clientv3.OpGet(l.keys.members(""), clientv3.WithPrefix())).Commit()
+		var gets []clientv3.Op
+		for _, p := range prefixes {
+			gets = append(gets, clientv3.OpGet(p, clientv3.WithPrefix()))
+		}
+		return c.Txn(ctx).Then(gets...).Commit()
 	})
 	if err != nil {
 		return nil, err
 	}
-	nodes := map[string]*Node{}
-	for _, kv := range res.Responses[0].GetResponseRange().Kvs {
-		n := &Node{Name: strings.TrimPrefix(string(kv.Key), l.keys.at(""))}
-		if err := json.Unmarshal(kv.Value, &n.Presence); err != nil {
-			return nil, fmt.Errorf("key %s is damaged: %w", kv.Key, err)
+	nodes := map[string]*fleet.Node{}
+	for i, prefix := range prefixes {
+		for _, kv := range res.Responses[i].GetResponseRange().Kvs {
+			name, _, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), prefix), "/")
+			if nodes[name] == nil {
+				nodes[name] = &fleet.Node{Name: name, Lost: true}
+			}
+			if err := tellOf(nodes[name], prefix == prefixes[0], prefix == prefixes[1], kv); err != nil {
+				return nil, err
+			}
 		}
-		nodes[n.Name] = n
 	}
-	for _, kv := range res.Responses[1].GetResponseRange().Kvs {
-		name, _, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), l.keys.members("")), "/")
-		if nodes[name] == nil {
-			nodes[name] = &Node{Name: name, Lost: true}
-		}
-		var m fleet.Member
-		if err := json.Unmarshal(kv.Value, &m); err != nil {
-			return nil, fmt.Errorf("key %s is damaged: %w", kv.Key, err)
-		}
-		nodes[name].Members = append(nodes[name].Members, m)
-	}
-	all := []Node{}
+	all := []fleet.Node{}
 	for _, n := range nodes {
 		all = append(all, *n)
 	}
-	slices.SortFunc(all, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b fleet.Node) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// tellOf adds to n what a key says of it: its presence, a member, or else a hold.
+func tellOf(n *fleet.Node, isPresence, isMember bool, kv *mvccpb.KeyValue) error {
+	switch {
+	case isPresence:
+		var p Presence
+		if err := json.Unmarshal(kv.Value, &p); err != nil {
+			return fmt.Errorf("key %s is damaged: %w", kv.Key, err)
+		}
+		n.Lost, n.Host, n.Boot, n.Version = false, p.Host, p.Boot, p.Version
+	case isMember:
+		var m fleet.Member
+		if err := json.Unmarshal(kv.Value, &m); err != nil {
+			return fmt.Errorf("key %s is damaged: %w", kv.Key, err)
+		}
+		n.Members = append(n.Members, m)
+	default:
+		h, err := decode(kv.Key, kv.Value, kv.ModRevision, kv.CreateRevision, kv.Lease)
+		if err != nil {
+			return err
+		}
+		n.Held = append(n.Held, h.rows()...)
+	}
+	return nil
+}
+
+// rows are the trees of h as other hosts see them.
+func (h *hold) rows() (rows []fleet.NodeTree) {
+	for _, t := range h.Trees {
+		rows = append(rows, fleet.NodeTree{
+			Tree: t.Path, ID: h.ID, State: h.State, Role: h.Role, Profile: h.Profile, Slot: h.Slot, ReservedAt: h.ReservedAt,
+			ExpiresAt: h.Deadline.Wall.UTC().Truncate(time.Millisecond), Dispatcher: h.Dispatcher, Fence: h.fence,
+		})
+	}
+	return rows
 }

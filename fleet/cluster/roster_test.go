@@ -16,6 +16,7 @@ func TestALostHostsMembersAreLostAndNotForgotten(t *testing.T) {
 	for i := range maxOps + 20 {
 		many = append(many, fleet.Member{ID: fmt.Sprintf("M%03d", i), Tree: "/src/api"})
 	}
+	held := reserve(t, kite, architect("/src/api"))
 	for _, members := range [][]fleet.Member{many, many[:1]} {
 		if err := crane.Publish(t.Context(), members); err != nil {
 			t.Fatal(err)
@@ -24,7 +25,10 @@ func TestALostHostsMembersAreLostAndNotForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []Node{{Name: "crane", Lost: true, Members: members}, {Name: "kite", Presence: Presence{Daemon: "one"}}}
+		want := []fleet.Node{{Name: "crane", Lost: true, Members: members}, {Name: "kite", Held: []fleet.NodeTree{{
+			Tree: "/src/api", ID: held.ID, State: reserved, Role: "architect", Profile: "shell", Slot: "architect-1",
+			ReservedAt: held.ReservedAt, ExpiresAt: held.ExpiresAt, Fence: kite.fence(t, held.ID),
+		}}}}
 		if diff := cmp.Diff(want, nodes); diff != "" {
 			t.Errorf("nodes (-want +got):\n%s", diff)
 		}

@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"fleetdeck/fleet"
+)
+
+// Info asks each server of the cluster how it is, all at once, and waits for them as long as ctx lasts and no longer than the
+// slowest needs.
+func (l *Ledger) Info(ctx context.Context) fleet.ClusterInfo {
+	info := fleet.ClusterInfo{Fleet: l.Fleet, Node: l.Node, Endpoints: make([]fleet.Endpoint, len(l.Endpoints))}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := l.client()
+	if err != nil {
+		info.Error = l.unreachable(err).Error()
+		for i, url := range l.Endpoints {
+			info.Endpoints[i] = fleet.Endpoint{URL: url, Error: err.Error()}
+		}
+		return info
+	}
+	names := make(chan map[uint64]string, 1)
+	go func() { names <- memberNames(ctx, c) }()
+	ids := make([]uint64, len(l.Endpoints))
+	var asking sync.WaitGroup
+	for i, url := range l.Endpoints {
+		asking.Go(func() { info.Endpoints[i], ids[i] = ask(ctx, c, url) })
+	}
+	asking.Wait()
+	by, failed := <-names, []string{}
+	for i := range info.Endpoints {
+		e := &info.Endpoints[i]
+		if e.Error != "" {
+			failed = append(failed, e.URL+": "+e.Error)
+			continue
+		}
+		e.Name = by[ids[i]]
+		info.HeardAt = time.Now()
+	}
+	if len(failed) == len(info.Endpoints) {
+		info.Error = "etcd does not answer: " + strings.Join(failed, "; ")
+	}
+	return info
+}
+
+func ask(ctx context.Context, c *clientv3.Client, url string) (e fleet.Endpoint, id uint64) {
+	e.URL = url
+	began := time.Now()
+	res, err := c.Status(ctx, url)
+	if err != nil {
+		e.Error = err.Error()
+		return e, 0
+	}
+	e.LatencyMS = float64(time.Since(began).Microseconds()) / 1e3
+	id = res.Header.MemberId
+	e.Version, e.Leader, e.Revision, e.Bytes = res.Version, res.Leader == id, res.Header.Revision, res.DbSizeInUse
+	if res.Leader == 0 {
+		e.Error = "it knows of no leader"
+	}
+	return e, id
+}
+
+// memberNames are the names that the servers have for each other, where one says so.
+func memberNames(ctx context.Context, c *clientv3.Client) map[uint64]string {
+	names := map[uint64]string{}
+	if res, err := c.MemberList(ctx); err == nil {
+		for _, m := range res.Members {
+			names[m.ID] = m.Name
+		}
+	}
+	return names
+}

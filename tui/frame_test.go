@@ -30,7 +30,7 @@ func still(s fleet.Snapshot, w, h int, opts Options) *Model {
 	m.Init()
 	m.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	m.choices = m.fleet.Choices()
-	m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+	m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 	m.Update(screenMsg{gen: m.screen.gen, screen: apiScreen()})
 	return m
 }
@@ -108,7 +108,7 @@ var dialogs = []struct {
 	{"outdated", func(m *Model) {
 		s := example(instant(0))
 		s.Members[0].CharterOutdated, s.Keeper.Broken = true, 1
-		m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+		m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 		typed(m, "2")
 	}},
 	{"several", func(m *Model) { // an agent over three trees, from the second of them
@@ -120,7 +120,7 @@ var dialogs = []struct {
 		for _, i := range []int{2, 5} {
 			s.Trees[i].Occupancy, s.Trees[i].Member = fleet.Taken, s.Members[0].ID
 		}
-		m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+		m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 		typed(m, "j", "j")
 	}},
 	{"members", func(m *Model) { typed(m, "2") }},
@@ -134,7 +134,7 @@ var dialogs = []struct {
 		s.Daemon = fleet.DaemonInfo{Error: "dial /run/user/1000/fleetdeck/fleetd.sock: connection refused"}
 		s.File.Error = "line 3: a string is not closed"
 		s.Lock = fleet.LockInfo{State: "held", Holder: &fleet.LockHolder{Pid: 4242, Program: "python3 dispatch.py", Since: day.Add(-14 * time.Second)}}
-		m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+		m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 		m.record(end{level: levelAlarm, text: "refused: ~/src/api is occupied by 01JEABCD0001 since 06:28", hint: "send it a message, or choose another tree"}, "")
 	}},
 	{"waiting-for-the-lock", func(m *Model) {

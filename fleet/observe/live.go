@@ -15,7 +15,7 @@ const (
 	// costs a few system calls, and nothing is read that did not change.
 	glanceEvery = 350 * time.Millisecond
 	// settleTime gathers what changes together into one snapshot; between two of those there is a pause at least.
-	settleTime = 15 * time.Millisecond
+	settleTime = 4 * time.Millisecond
 	pause      = 50 * time.Millisecond
 	// trailAfter is when to ask the daemon once more after news: its event comes before the last of what it does then.
 	trailAfter = 400 * time.Millisecond

@@ -107,7 +107,14 @@ func unseatedKeeper(t *testing.T, kite, crane *Ledger) {
 	if err := term.Remember(t.Context(), "kite:/src/api", []byte("{}")); err != nil {
 		t.Fatalf("remember in its term: %v", err)
 	}
-	crane.revoke(t.Context(), term.lease) // as etcd does of a keeper that is paused
+	// Its lease ends, as that of a keeper that is paused, between the look and the transaction.
+	between := func(ctx context.Context) (fleet.Roster, error) {
+		crane.revoke(ctx, term.lease)
+		return fleet.Roster{}, nil
+	}
+	if _, err := kite.Under(term.Fence).Reserve(t.Context(), window, draft("/src/api"), between); codeOf(err) != fleet.CodeReservationStale {
+		t.Errorf("reserve while its term ends: %v, want %s", err, fleet.CodeReservationStale)
+	}
 	if _, err := send(t, crane, o, window); codeOf(err) != fleet.CodeReservationStale {
 		t.Errorf("send after its term: %v, want %s", err, fleet.CodeReservationStale)
 	}

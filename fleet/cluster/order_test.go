@@ -15,7 +15,7 @@ func serve(t *testing.T, l *Ledger, carry func(context.Context, Order) (fleet.Ou
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var serving sync.WaitGroup
-	serving.Go(func() { l.Serve(ctx, carry, func(err error) { t.Errorf("serve: %v", err) }) })
+	serving.Go(func() { l.Serve(ctx, Service{Carry: carry}, func(err error) { t.Errorf("serve: %v", err) }) })
 	t.Cleanup(func() { cancel(); serving.Wait() })
 }
 

@@ -60,7 +60,7 @@ func TestRowsOfOtherHostsStandBesideThisOnes(t *testing.T) {
 		},
 		Nodes: fleetOfThree(), Cluster: &fleet.ClusterInfo{Node: "kite"},
 	}
-	got, roster := own(), own().Members
+	got, roster := own(), append(make([]fleet.Member, 0, 8), own().Members...) // with room for more
 	got.Members = roster
 	newHosts(fleetOfThree(), fleet.ClusterInfo{Node: "kite"}).join(&got)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -12,6 +13,7 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/ledger"
+	"fleetdeck/fleet/mutant"
 )
 
 // errAbsent means that nobody keeps the node's key alive.
@@ -240,6 +242,13 @@ func (l *Ledger) take(ctx context.Context, w *want, seen *clientv3.TxnResponse) 
 			}
 			return entry, nil
 		}
+		if mutant.ClusterLostIsRefused && errors.Is(err, errLost) {
+			w.hold.ID = ulid.Make().String()
+			if seen, err = w.look(ctx); err != nil {
+				return fleet.Entry{}, err
+			}
+			continue
+		}
 		if errors.Is(err, errLost) {
 			held, rerr := l.wasHeld(ctx, &h, lease.ID)
 			switch {
@@ -281,7 +290,7 @@ func (w *want) change(r ready, h *hold, lease clientv3.LeaseID) (conds []clientv
 		mine = k.names(r.mine)
 	}
 	for _, name := range names {
-		if !slices.Contains(mine, name) {
+		if !slices.Contains(mine, name) && !(mutant.ClusterSlotNotCompared && strings.HasPrefix(name, k.root()+"slot/")) {
 			conds = append(conds, absent(name))
 		}
 	}

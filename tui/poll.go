@@ -211,11 +211,11 @@ func (m *Model) watched() string {
 	}
 	switch m.view {
 	case viewTrees:
-		if t, ok := m.trees.current(); ok && m.ix.member[t.Member] != nil {
+		if t, ok := m.trees.current(); ok && m.ix.member[t.Member] != nil && m.ix.member[t.Member].State != fleet.StateLost {
 			return t.Member
 		}
 	case viewMembers:
-		if x, ok := m.members.current(); ok {
+		if x, ok := m.members.current(); ok && x.State != fleet.StateLost {
 			return x.ID
 		}
 	}

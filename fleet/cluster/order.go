@@ -26,13 +26,14 @@ const answerLease = 600
 //	                    │  Send's patience is over
 //	                    └──► order taken back: refused, provably
 //
-// An order that was claimed and not answered is unknown.
+// An order that was claimed by a daemon that died before it answered is answered by the next one of that host, which finds out by its
+// id what became of it. Until then it is unknown.
 type Order struct {
 	Order fleet.Order `json:"order"`
 	// Wait says that the answer is to wait until the agent is listed.
 	Wait bool             `json:"wait,omitempty"`
 	From fleet.Dispatcher `json:"from"`
-	// Claim is set by who carries it out.
+	// Claim is set by who carries it out: it names one run of [Ledger.Serve].
 	Claim string `json:"claim,omitempty"`
 }
 
@@ -165,14 +166,18 @@ func (l *Ledger) hear(ctx context.Context, node, id string) (a answer, err error
 	return a, err
 }
 
-// Serve carries out what other hosts order of this one until ctx ends, and returns once all that it began is answered. Trouble is
-// told of what could not be.
-func (l *Ledger) Serve(ctx context.Context, carry func(context.Context, Order) (fleet.Outcome, error), trouble func(error)) {
+// Carrier does what an order asks for, or finds out what came of it.
+type Carrier func(context.Context, Order) (fleet.Outcome, error)
+
+// Serve carries out what other hosts order of this one until ctx ends, and returns once all that it began is answered. What an earlier
+// Serve had claimed and did not answer is recalled instead. Trouble is told of what could not be.
+func (l *Ledger) Serve(ctx context.Context, carry, recall Carrier, trouble func(error)) {
+	run := ulid.Make().String()
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	take := func(kv *mvccpb.KeyValue) {
 		serving.Go(func() {
-			if err := l.serve(ctx, kv, carry); err != nil && ctx.Err() == nil {
+			if err := l.serve(ctx, run, kv, carry, recall); err != nil && ctx.Err() == nil {
 				trouble(fmt.Errorf("order %s: %w", kv.Key, err))
 			}
 		})
@@ -190,21 +195,26 @@ func (l *Ledger) Serve(ctx context.Context, carry func(context.Context, Order) (
 	}, func() {})
 }
 
-// serve claims one order, carries it out and answers it. One that is claimed already, or was taken back, is left alone.
-func (l *Ledger) serve(ctx context.Context, kv *mvccpb.KeyValue, carry func(context.Context, Order) (fleet.Outcome, error)) error {
+// serve claims one order in the name of run, carries it out and answers it. One that run has claimed already, or that was taken back, is
+// left alone.
+func (l *Ledger) serve(ctx context.Context, run string, kv *mvccpb.KeyValue, carry, recall Carrier) error {
 	var o Order
-	if err := json.Unmarshal(kv.Value, &o); err != nil || o.Claim != "" {
+	if err := json.Unmarshal(kv.Value, &o); err != nil || o.Claim == run {
 		return err
 	}
+	if o.Claim != "" {
+		carry = recall
+	}
 	key := string(kv.Key)
-	o.Claim = ulid.Make().String()
+	o.Claim = run
 	claimed, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
 	for mine := false; !mine; {
-		res, err := l.txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)},
-			[]clientv3.Op{clientv3.OpPut(key, string(claimed), clientv3.WithIgnoreLease())}, []clientv3.Op{clientv3.OpGet(key)})
+		res, err := l.txn(ctx, []clientv3.Cmp{
+			clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision), absent(l.keys.answer(l.Node, o.Order.ID)),
+		}, []clientv3.Op{clientv3.OpPut(key, string(claimed), clientv3.WithIgnoreLease())}, []clientv3.Op{clientv3.OpGet(key)})
 		switch {
 		case errors.Is(err, errLost) && pause(ctx):
 			continue

@@ -31,9 +31,11 @@ const (
 
 	// The codes below answer calls that are no dispatch.
 
-	CodeNotFound   Code = "not_found"
-	CodeBadRequest Code = "bad_request"
-	CodeInternal   Code = "internal"
+	CodeNodePresent Code = "node_present" // a host of the fleet is there, or holds something
+	CodeMoved       Code = "moved"        // the reservations of this host are not where they are looked for
+	CodeNotFound    Code = "not_found"
+	CodeBadRequest  Code = "bad_request"
+	CodeInternal    Code = "internal"
 )
 
 // Refusal is an error with a code: provably, nothing was started. Only [CodeOutcomeUnknown] is the exception, and

@@ -94,7 +94,7 @@ func manyHosts(m *Model, change func(*fleet.Snapshot)) {
 	if change != nil {
 		change(&s)
 	}
-	m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+	m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 }
 
 // partitioned is a cluster that was heard 12 s ago.

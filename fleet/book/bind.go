@@ -3,10 +3,15 @@ package book
 import (
 	"context"
 	"time"
+
+	"fleetdeck/fleet/ledger"
 )
 
 // Bind has nothing to do: a listed member keeps its tree by the roster of this host's daemon, which every dispatch asks.
 func (b *Book) Bind(context.Context, string) error { return nil }
+
+// Retake has nothing to do, for the same reason.
+func (b *Book) Retake(context.Context, []ledger.Claim) ([]ledger.Retaken, error) { return nil, nil }
 
 // Vacate drops what still stands under id: as a rule nothing, which costs no lock.
 func (b *Book) Vacate(ctx context.Context, window time.Duration, id string) error {

@@ -318,6 +318,13 @@ func (b *Book) parse(data []byte, err error) (*lockfile.Document, error) {
 			WithHint("make %s readable for this user", b.Path())
 	}
 	doc, err := lockfile.Parse(data, Format)
+	if errors.Is(err, lockfile.ErrFormat) {
+		if _, moved, merr := b.parseMoved(data); merr != nil {
+			return nil, merr
+		} else if moved != nil {
+			return nil, moved.Refusal(b.Path())
+		}
+	}
 	if err != nil {
 		return nil, b.corrupt(err)
 	}

@@ -80,6 +80,9 @@ func (s *session) runDaemon(ctx context.Context, log io.Writer) error {
 		putAside(log, filepath.Join(s.dir.Path, logName))
 	}
 	s.book.Warn = func(err error) { logf("reservation file: %v", err) }
+	if err := s.atHome(ctx); err != nil {
+		return err
+	}
 	attend, err := s.attend(ctx)
 	if err != nil {
 		return err
@@ -103,6 +106,9 @@ func (s *session) ensureDaemon(ctx context.Context) (pid int, started bool, err 
 		return pid, false, err
 	}
 	if err := s.insideAgent(); err != nil {
+		return 0, false, err
+	}
+	if err := s.atHome(ctx); err != nil && !errors.Is(err, daemon.ErrRunning) { // one that has just begun answers below
 		return 0, false, err
 	}
 	exe, err := os.Executable()
@@ -199,31 +205,43 @@ func newDownCommand(g *globals) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
 			defer cancel()
-			pid, err := s.health(ctx)
-			if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeDaemonUnreachable {
+			down, err := s.stopDaemon(ctx, stopMembers)
+			switch {
+			case err != nil:
+				return err
+			case !down:
 				g.say("the daemon is not running")
-				return nil
+			default:
+				g.say("the daemon is down")
 			}
-			if err != nil {
-				return fmt.Errorf("stop the daemon: %w", err)
-			}
-			self, _ := process.Of(pid) // where it cannot be identified, not alive is the answer below
-			if err := s.client.Shutdown(ctx, stopMembers); err != nil {
-				return fmt.Errorf("stop the daemon: %w", err)
-			}
-			for process.Alive(self) {
-				select {
-				case <-ctx.Done():
-					return fmt.Errorf("the daemon, pid %d, was told to stop and has not", pid)
-				case <-time.After(10 * time.Millisecond):
-				}
-			}
-			g.say("the daemon is down")
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&stopMembers, "stop-members", false, "end every member first")
 	return cmd
+}
+
+// stopDaemon stops the daemon and waits until it is gone, and reports whether there was one.
+func (s *session) stopDaemon(ctx context.Context, members bool) (stopped bool, err error) {
+	pid, err := s.health(ctx)
+	if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeDaemonUnreachable {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("stop the daemon: %w", err)
+	}
+	self, _ := process.Of(pid) // where it cannot be identified, not alive is the answer below
+	if err := s.client.Shutdown(ctx, members); err != nil {
+		return false, fmt.Errorf("stop the daemon: %w", err)
+	}
+	for process.Alive(self) {
+		select {
+		case <-ctx.Done():
+			return false, fmt.Errorf("the daemon, pid %d, was told to stop and has not", pid)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return true, nil
 }
 
 // lastLine is the last thing that a log says.

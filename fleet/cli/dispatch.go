@@ -253,15 +253,23 @@ func newReserveCommand(g *globals) *cobra.Command {
 
 func newReleaseCommand(g *globals) *cobra.Command {
 	var id string
+	var lost lostOptions
 	cmd := &cobra.Command{
-		Use: "release TREE", Short: "drop one reservation by hand", Args: exactly("TREE"),
+		Use: "release TREE", Short: "drop one reservation by hand", Args: lost.args,
 		Long: `release drops the reservation of a tree under the admission lock. A launch that is under way is not ended by it: the daemon
 goes on guarding the tree. --id drops it only if it is still that one.
+
+In a fleet of many hosts, release --lost NODE gives back everything that a host holds which is not heard of any more: the trees and
+slots of its members. Whether they still run nobody can see from here, so it asks for the node's name; a script says --yes, after a
+look with --dry-run. A host that comes back in the middle keeps everything.
 ` + exitHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := g.open()
 			if err != nil {
 				return err
+			}
+			if lost.node != "" {
+				return runReleaseLost(cmd.Context(), s, lost)
 			}
 			if err := s.may("spawn")(cmd.Context()); err != nil {
 				return err
@@ -284,6 +292,7 @@ goes on guarding the tree. --id drops it only if it is still that one.
 		},
 	}
 	cmd.Flags().StringVar(&id, "id", "", "only the reservation with this `id`")
+	lost.add(cmd)
 	return cmd
 }
 

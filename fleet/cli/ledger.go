@@ -49,22 +49,29 @@ func (s *session) attend(ctx context.Context) (func(context.Context, func(error)
 	if s.cluster == nil {
 		return nil, nil
 	}
-	now := process.Now()
-	who := now.Machine
-	if who == "" {
-		who = now.Host
-	}
-	self := cluster.Presence{Daemon: who + ":" + s.dir.Path, Host: now.Host, Boot: now.Boot, Version: s.build.String()}
+	self := s.presence()
 	if err := s.cluster.Join(ctx, self); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, trouble func(error)) {
 		var serving sync.WaitGroup
-		serving.Go(func() { s.cluster.Serve(ctx, cluster.Service{Carry: s.carry, Fate: s.fateHere}, trouble) })
+		serving.Go(func() {
+			s.cluster.Serve(ctx, cluster.Service{Carry: s.carry, Recall: s.recall, Fate: s.fateHere}, trouble)
+		})
 		serving.Go(func() { s.publish(ctx) })
 		s.cluster.Attend(ctx, self, trouble)
 		serving.Wait()
 	}, nil
+}
+
+// presence is what this host says of itself to the cluster.
+func (s *session) presence() cluster.Presence {
+	now := process.Now()
+	who := now.Machine
+	if who == "" {
+		who = now.Host
+	}
+	return cluster.Presence{Daemon: who + ":" + s.dir.Path, Host: now.Host, Boot: now.Boot, Version: s.build.String()}
 }
 
 // carry carries out what another host ordered, in the name of who did.
@@ -72,6 +79,17 @@ func (s *session) carry(ctx context.Context, o cluster.Order) (fleet.Outcome, er
 	d := s.dispatcher("")
 	d.Self, d.Ledger = o.From, s.cluster.Under(o.Fences...)
 	out, err := d.Dispatch(ctx, o.Order)
+	if err == nil && o.Wait {
+		out, err = d.Wait(ctx, out)
+	}
+	return out, err
+}
+
+// recall finds out what became of an order that the daemon before this one took and did not answer.
+func (s *session) recall(ctx context.Context, o cluster.Order) (fleet.Outcome, error) {
+	d := s.dispatcher("")
+	d.Self = o.From
+	out, err := d.Recall(ctx, o.Order)
 	if err == nil && o.Wait {
 		out, err = d.Wait(ctx, out)
 	}

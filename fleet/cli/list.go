@@ -119,10 +119,13 @@ func printStatus(w io.Writer, r statusReport, now time.Time) {
 }
 
 func newTreesCommand(g *globals) *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use: "trees", Short: "every known tree with its occupancy", Args: noArgs,
 		Long: `trees lists every known tree: configured, found below a root, reserved or staffed. Its occupancy is free, reserved
 (with the seconds left), occupied (by a member) or foreign. Without a daemon nobody knows the members: that is an error.
+
+In a fleet of many hosts --all adds the trees of the others that are not free, and names all of them NODE:PATH.
 ` + exitHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := g.open()
@@ -133,11 +136,15 @@ func newTreesCommand(g *globals) *cobra.Command {
 			if err := usable(snap, true); err != nil {
 				return err
 			}
+			rows, err := s.treeRows(cmd.Context(), snap.Trees, all)
+			if err != nil {
+				return err
+			}
 			if g.json {
-				return g.printJSON(snap.Trees)
+				return g.printJSON(rows)
 			}
 			t := newTable(g.out, "TREE", "OCCUPANCY", "LEFT", "MEMBER", "BRANCH", "DIRTY")
-			for _, r := range snap.Trees {
+			for _, r := range rows {
 				left, dirty := "", ""
 				if r.Occupancy == fleet.Reserved {
 					left = duration(time.Duration(r.RemainingS * float64(time.Second)))
@@ -148,16 +155,21 @@ func newTreesCommand(g *globals) *cobra.Command {
 				if r.Missing {
 					dirty = "missing"
 				}
-				t.row(shorten(r.Tree), string(r.Occupancy), left, r.Member, r.Branch, dirty)
+				t.row(placed(r.Node, r.Tree), string(r.Occupancy), left, r.Member, r.Branch, dirty)
 			}
 			return t.flush()
 		},
 	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "those of the other hosts too")
+	return cmd
 }
 
 // usable is the error of a snapshot that does not show the whole truth.
 func usable(snap fleet.Snapshot, daemon bool) error {
 	if snap.File.Error != "" {
+		if snap.File.Code == fleet.CodeMoved {
+			return fleet.Refuse(snap.File.Code, "%s", snap.File.Error).WithHint("use a fleetdeck.toml with that [cluster], or 'fleetdeck cluster export' to move them back")
+		}
 		if snap.File.Code == fleet.CodeClusterUnreachable {
 			return fleet.Refuse(snap.File.Code, "%s", snap.File.Error).WithHint("members go on running: see 'fleetdeck members'")
 		}
@@ -216,7 +228,9 @@ heard of any more is lost: they keep their trees.
 func newSlotsCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "slots", Short: "the slot bindings", Args: noArgs,
-		Long: "slots lists the configured slots: free, reserved for a launch, or bound to a member.\n" + exitHelp,
+		Long: `slots lists the configured slots: free, reserved for a launch, or bound to a member. In a fleet of many hosts they are shared,
+and the tree is that of the host that has the slot, NODE:PATH. While etcd does not answer, one that nobody here has is unsure.
+` + exitHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := g.open()
 			if err != nil {
@@ -226,24 +240,24 @@ func newSlotsCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			rows := s.slotRows(cmd.Context(), slots)
 			if g.json {
-				return g.printJSON(slots)
+				return g.printJSON(rows)
 			}
-			t := newTable(g.out, "SLOT", "ROLE", "PROFILE", "STATE", "MEMBER", "TREE", "SINCE")
-			for _, sl := range slots {
-				t.row(sl.Name, sl.Role, sl.Profile, sl.State, sl.Member, shorten(sl.Tree), age(sl.Since, time.Now()))
-			}
-			return t.flush()
+			return s.printSlots(rows, time.Now())
 		},
 	}
 }
 
 func newReservationsCommand(g *globals) *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use: "reservations", Short: "the reservation file, with what occupancy makes of it", Args: noArgs,
 		Long: `reservations lists the entries of the reservation file with a verdict on each: pending (holds its tree), listed (its
 worker is a member), expired (its grace ran out) or invalid. It takes no lock. Without a daemon nobody can say who is
 listed, which is said on stderr.
+
+In a fleet of many hosts --all adds those of the others, and names their trees NODE:PATH.
 ` + exitHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := g.open()
@@ -257,20 +271,26 @@ listed, which is said on stderr.
 			if !snap.Daemon.Running {
 				g.warn("the daemon does not answer, so none is shown as listed")
 			}
+			rows, err := s.reservationRows(cmd.Context(), snap.Reservations, all)
+			if err != nil {
+				return err
+			}
 			if g.json {
-				return g.printJSON(snap.Reservations)
+				return g.printJSON(rows)
 			}
 			t := newTable(g.out, "TREE", "VERDICT", "LEFT", "ROLE", "PROFILE", "ID", "WRITTEN BY")
-			for _, r := range snap.Reservations {
+			for _, r := range rows {
 				by := r.Dispatcher.Program
 				if r.Dispatcher.Pid != 0 {
 					by += fmt.Sprintf(" (pid %d)", r.Dispatcher.Pid)
 				}
-				t.row(shorten(r.Tree), string(r.Verdict), duration(time.Duration(r.RemainingS*float64(time.Second))), r.Role, r.Profile, r.ID, by)
+				t.row(placed(r.Node, r.Tree), string(r.Verdict), duration(time.Duration(r.RemainingS*float64(time.Second))), r.Role, r.Profile, r.ID, by)
 			}
 			return t.flush()
 		},
 	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "those of the other hosts too")
+	return cmd
 }
 
 func newEventsCommand(g *globals) *cobra.Command {

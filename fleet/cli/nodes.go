@@ -54,18 +54,19 @@ func (s *session) everywhere(ctx context.Context, here []fleet.Member) []memberR
 
 // publish keeps what other hosts see of this one's members as it is, until ctx ends. What cannot be told now is told later.
 func (s *session) publish(ctx context.Context) {
-	const every = time.Second
+	const every, lookAfterTold = time.Second, 15 * time.Second
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var told []fleet.Member
-	for first := true; ; {
+	var toldAt time.Time // what was told is looked after: etcd may have been put back from an older copy
+	for {
 		roster, err := s.client.Roster(ctx)
 		if err == nil {
 			alive := slices.DeleteFunc(roster.Members, func(m fleet.Member) bool { return !m.Alive() })
-			if first || !slices.EqualFunc(told, alive, sameRow) {
+			if time.Since(toldAt) > lookAfterTold || !slices.EqualFunc(told, alive, sameRow) {
 				asking, cancel := context.WithTimeout(ctx, s.conf.LockWait)
 				if s.cluster.Publish(asking, alive) == nil {
-					told, first = alive, false
+					told, toldAt = alive, time.Now()
 				}
 				cancel()
 			}

@@ -148,7 +148,7 @@ pipes; with --json a JSON document a line. It needs no terminal. --record keeps 
 		newKeepCommand(g), newQueueCommand(g), newWorktreeCommand(g))
 	add("member", newAttachCommand(g), newScreenCommand(g), newSendCommand(g), newLogsCommand(g), newStopCommand(g), newRestartCommand(g),
 		newReportCommand(g), newWhoamiCommand(g), newMCPCommand(g))
-	add("setup", newInitCommand(g), newDoctorCommand(g), newRepairCommand(g), newVersionCommand(g))
+	add("setup", newInitCommand(g), newClusterCommand(g), newDoctorCommand(g), newRepairCommand(g), newVersionCommand(g))
 	root.SetHelpCommandGroupID("setup")
 	root.SetCompletionCommandGroupID("setup")
 	return root

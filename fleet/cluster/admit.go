@@ -34,7 +34,7 @@ func (l *Ledger) Admit(ctx context.Context, window time.Duration, tree, id strin
 			return overdue(id, tree)
 		}
 		if h.State == launching {
-			return admit(e) // asked again, or its answer was lost
+			return l.admitted(asking, e, admit) // asked again, or its answer was lost
 		}
 		next := *h
 		next.State = launching
@@ -45,11 +45,27 @@ func (l *Ledger) Admit(ctx context.Context, window time.Duration, tree, id strin
 		case err != nil && !errors.Is(err, errLost):
 			return err
 		case err == nil && done:
-			return admit(e)
+			return l.admitted(asking, e, admit)
 		case err != nil && !pause(asking):
 			return l.gaveUp(asking, err) // a launch that nobody starts: the reservation ends it
 		}
 	}
+}
+
+// admitted calls admit, and makes sure that the reservation still stands once that has returned. Who drops it before that moment is
+// right to say that nothing was started, and who drops it later finds on record what admit has done.
+func (l *Ledger) admitted(ctx context.Context, e fleet.Entry, admit func(fleet.Entry) error) error {
+	if err := admit(e); err != nil {
+		return err
+	}
+	h, err := l.find(ctx, e.ID)
+	if err != nil {
+		return err
+	}
+	if h == nil {
+		return stale(e.ID, e.Tree)
+	}
+	return nil
 }
 
 // standing gives the hold id if it stands for tree and also, not bound yet.

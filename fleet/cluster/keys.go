@@ -23,6 +23,7 @@ import (
 //	    tree/NODE/b64url(PATH)       the same hold, for each of its trees  | lease as long as the grace,
 //	    dir/NODE/DEVICE:INODE        its id, for each directory            | none once it is bound
 //	    slot/ROLE/PROFILE/NAME       its id, where it needs a slot        /
+//	    probe/NODE                   written by a check of the cluster     2 s
 //	    order/NODE/ID                a dispatch that another host asks NODE for, and
 //	    answer/NODE/ID               what it came to                       leases, in case that nobody takes them
 //	    keeper/LEASE                 a candidate for the fleet's keeper    lease, kept alive by its process
@@ -37,6 +38,15 @@ func (k keys) slots() string { return k.root() + "conf/slots" }
 func (k keys) here() string  { return k.at(k.node) }
 func (k keys) holds() string { return k.allHolds() + k.node + "/" }
 
+// of are the keys as the host node names them.
+func (k keys) of(node string) keys { k.node = node; return k }
+
+// treesHere and dirsHere are what the trees of this host, and their directories, begin with.
+func (k keys) treesHere() string { return k.root() + "tree/" + k.node + "/" }
+func (k keys) dirsHere() string  { return k.root() + "dir/" + k.node + "/" }
+
+func (k keys) allSlots() string { return k.root() + "slot/" }
+func (k keys) probe() string    { return k.root() + "probe/" + k.node }
 func (k keys) allHolds() string { return k.root() + "hold/" }
 
 func (k keys) at(node string) string {
@@ -62,19 +72,13 @@ func (k keys) memory(tree string) string {
 	return k.memories() + base64.RawURLEncoding.EncodeToString([]byte(tree))
 }
 
-// of are the keys of another node.
-func (k keys) of(node string) keys {
-	k.node = node
-	return k
-}
-
 func (k keys) hold(id string) string { return k.holds() + url.PathEscape(id) }
 func (k keys) tree(path string) string {
 	return k.root() + "tree/" + k.node + "/" + base64.RawURLEncoding.EncodeToString([]byte(path))
 }
 func (k keys) dir(f fleet.FileID) string { return k.root() + "dir/" + k.node + "/" + string(f) }
 func (k keys) slotsOf(role fleet.Role, profile string) string {
-	return k.root() + "slot/" + url.PathEscape(role) + "/" + url.PathEscape(profile) + "/"
+	return k.allSlots() + url.PathEscape(role) + "/" + url.PathEscape(profile) + "/"
 }
 func (k keys) slot(role fleet.Role, profile, name string) string {
 	return k.slotsOf(role, profile) + url.PathEscape(name)
@@ -164,12 +168,18 @@ func (k keys) puts(h *hold, lease clientv3.LeaseID) ([]clientv3.Op, error) {
 	var ops []clientv3.Op
 	for _, name := range k.names(h) {
 		v := h.ID
-		if kind := strings.TrimPrefix(name, k.root()); strings.HasPrefix(kind, "hold/") || strings.HasPrefix(kind, "tree/") {
+		if k.holdsValue(name) {
 			v = string(value)
 		}
 		ops = append(ops, clientv3.OpPut(name, v, clientv3.WithLease(lease)))
 	}
 	return ops, nil
+}
+
+// holdsValue reports whether the key name holds a whole hold: the others of a hold have its id.
+func (k keys) holdsValue(name string) bool {
+	kind := strings.TrimPrefix(name, k.root())
+	return strings.HasPrefix(kind, "hold/") || strings.HasPrefix(kind, "tree/")
 }
 
 // deletes delete all keys of h.

@@ -26,7 +26,8 @@ const answerLease = 600
 //	                    │  Send's patience is over
 //	                    └──► order taken back: refused, provably
 //
-// An order that was claimed and not answered is unknown.
+// An order that was claimed by a daemon that died before it answered is answered by the next one of that host, which finds out by its
+// id what became of it. Until then it is unknown.
 type Order struct {
 	Order fleet.Order `json:"order"`
 	// Wait says that the answer is to wait until the agent is listed.
@@ -37,7 +38,7 @@ type Order struct {
 	// Fences must stand when it is written and when its tree is reserved. Who carries it out finds the order's own among them: what its
 	// sender has given up, or etcd has ended, reserves nothing.
 	Fences []Fence `json:"fences,omitempty"`
-	// Claim is set by who carries it out.
+	// Claim is set by who carries it out: it names one run of [Ledger.Serve].
 	Claim string `json:"claim,omitempty"`
 }
 
@@ -181,20 +182,22 @@ func (l *Ledger) hear(ctx context.Context, node, id string) (a answer, err error
 	return a, err
 }
 
-// Service is what a host does for others: it carries out a dispatch, and says what its daemon knows of a reservation.
+// Service is what a host does for others: it carries out a dispatch, finds out what came of one that an earlier [Ledger.Serve] had claimed and
+// did not answer, and says what its daemon knows of a reservation.
 type Service struct {
-	Carry func(context.Context, Order) (fleet.Outcome, error)
-	Fate  func(ctx context.Context, id string) (json.RawMessage, error)
+	Carry, Recall func(context.Context, Order) (fleet.Outcome, error)
+	Fate          func(ctx context.Context, id string) (json.RawMessage, error)
 }
 
 // Serve carries out what other hosts order of this one until ctx ends, and returns once all that it began is answered. Trouble is
 // told of what could not be.
 func (l *Ledger) Serve(ctx context.Context, s Service, trouble func(error)) {
+	run := ulid.Make().String()
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	take := func(kv *mvccpb.KeyValue) {
 		serving.Go(func() {
-			if err := l.serve(ctx, kv, s); err != nil && ctx.Err() == nil {
+			if err := l.serve(ctx, run, kv, s); err != nil && ctx.Err() == nil {
 				trouble(fmt.Errorf("order %s: %w", kv.Key, err))
 			}
 		})
@@ -213,32 +216,38 @@ func (l *Ledger) Serve(ctx context.Context, s Service, trouble func(error)) {
 }
 
 // answer is what o comes to, which reserves nothing once its own fence has fallen.
-func (s Service) answer(ctx context.Context, o Order, own Fence) (a answer) {
-	if o.Ask == "" {
-		o.Fences = append(o.Fences, own)
-		return answerOf(s.Carry(ctx, o))
+func (s Service) answer(ctx context.Context, o Order, own Fence, again bool) (a answer) {
+	switch {
+	case o.Ask != "":
+		status, err := s.Fate(ctx, o.Ask)
+		a = answerOf(fleet.Outcome{}, err)
+		a.Status = status
+		return a
+	case again:
+		return answerOf(s.Recall(ctx, o))
 	}
-	status, err := s.Fate(ctx, o.Ask)
-	a = answerOf(fleet.Outcome{}, err)
-	a.Status = status
-	return a
+	o.Fences = append(o.Fences, own)
+	return answerOf(s.Carry(ctx, o))
 }
 
-// serve claims one order, carries it out and answers it. One that is claimed already, or was taken back, is left alone.
-func (l *Ledger) serve(ctx context.Context, kv *mvccpb.KeyValue, s Service) error {
+// serve claims one order in the name of run, carries it out and answers it. One that run has claimed already, or that was taken back, is
+// left alone.
+func (l *Ledger) serve(ctx context.Context, run string, kv *mvccpb.KeyValue, s Service) error {
 	var o Order
-	if err := json.Unmarshal(kv.Value, &o); err != nil || o.Claim != "" {
+	if err := json.Unmarshal(kv.Value, &o); err != nil || o.Claim == run {
 		return err
 	}
+	again := o.Claim != ""
 	key := string(kv.Key)
-	o.Claim = ulid.Make().String()
+	o.Claim = run
 	claimed, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
 	for mine := false; !mine; {
-		res, err := l.txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)},
-			[]clientv3.Op{clientv3.OpPut(key, string(claimed), clientv3.WithIgnoreLease())}, []clientv3.Op{clientv3.OpGet(key)})
+		res, err := l.txn(ctx, []clientv3.Cmp{
+			clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision), absent(l.keys.answer(l.Node, o.Order.ID)),
+		}, []clientv3.Op{clientv3.OpPut(key, string(claimed), clientv3.WithIgnoreLease())}, []clientv3.Op{clientv3.OpGet(key)})
 		switch {
 		case errors.Is(err, errLost) && pause(ctx):
 			continue
@@ -252,7 +261,7 @@ func (l *Ledger) serve(ctx context.Context, kv *mvccpb.KeyValue, s Service) erro
 		}
 		mine = true
 	}
-	value, err := json.Marshal(s.answer(ctx, o, Fence{Key: key, Rev: kv.CreateRevision, Of: "order " + o.Order.ID}))
+	value, err := json.Marshal(s.answer(ctx, o, Fence{Key: key, Rev: kv.CreateRevision, Of: "order " + o.Order.ID}, again))
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,13 +11,26 @@ import (
 	"fleetdeck/fleet"
 )
 
+type carrier = func(context.Context, Order) (fleet.Outcome, error)
+
 // serve has l carry out orders until the test ends.
-func serve(t *testing.T, l *Ledger, carry func(context.Context, Order) (fleet.Outcome, error)) {
+func serve(t *testing.T, l *Ledger, carry carrier, recall ...carrier) {
 	t.Helper()
+	s := Service{Carry: carry}
+	if len(recall) > 0 {
+		s.Recall = recall[0]
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var serving sync.WaitGroup
-	serving.Go(func() { l.Serve(ctx, Service{Carry: carry}, func(err error) { t.Errorf("serve: %v", err) }) })
+	serving.Go(func() {
+		l.Serve(ctx, s, func(err error) { t.Errorf("serve: %v", err) })
+	})
 	t.Cleanup(func() { cancel(); serving.Wait() })
+}
+
+// unheard is for a test in which nothing is to be recalled.
+func unheard(_ context.Context, o Order) (fleet.Outcome, error) {
+	return fleet.Outcome{}, fmt.Errorf("order %s was recalled", o.Order.ID)
 }
 
 func order(tree string) Order { return Order{Order: fleet.Order{Tree: tree, Profile: "shell"}} }
@@ -45,9 +59,12 @@ func TestOrders(t *testing.T) {
 
 func orderOnce(t *testing.T, kite, crane *Ledger) {
 	var carried atomic.Int64
-	carry := func(_ context.Context, o Order) (fleet.Outcome, error) {
-		carried.Add(1)
+	recall := func(_ context.Context, o Order) (fleet.Outcome, error) {
 		return fleet.Outcome{Outcome: fleet.Accepted, Tree: o.Order.Tree, Reservation: o.Order.ID, Member: "M"}, nil
+	}
+	carry := func(ctx context.Context, o Order) (fleet.Outcome, error) {
+		carried.Add(1)
+		return recall(ctx, o)
 	}
 	got := make(chan fleet.Outcome, 1)
 	go func() {
@@ -60,8 +77,8 @@ func orderOnce(t *testing.T, kite, crane *Ledger) {
 	await(t, "the order is written", func() bool {
 		return kite.count(t, kite.keys.orders()) == 1
 	})
-	serve(t, kite, carry)
-	serve(t, kite.again(t), carry) // a daemon that does not know yet that it was followed by another
+	serve(t, kite, carry, recall)
+	serve(t, kite.again(t), carry, recall) // a daemon that does not know yet that it was followed by another
 	out := <-got
 	if out.Outcome != fleet.Accepted || out.Member != "M" || out.Tree != "kite:/src/api" || out.Reservation == "" || carried.Load() != 1 {
 		t.Errorf("outcome %+v, carried out %d times, want M once", out, carried.Load())
@@ -75,7 +92,7 @@ func orderRefused(t *testing.T, kite, crane *Ledger) {
 	serve(t, kite, func(_ context.Context, o Order) (fleet.Outcome, error) {
 		err := fleet.Refuse(fleet.CodeTreeOccupied, "somebody is there").WithHint("look")
 		return fleet.Outcome{Outcome: fleet.Refused, Code: err.Code, Tree: o.Order.Tree}, err
-	})
+	}, unheard)
 	out, err := send(t, crane, order("/src/api"), window)
 	if r := fleet.RefusalOf(err); r == nil || r.Code != fleet.CodeTreeOccupied || r.Hint != "look" || out.Code != r.Code {
 		t.Errorf("outcome %+v, %v, want the refusal with its hint", out, err)
@@ -101,12 +118,32 @@ func orderUnknown(t *testing.T, kite, crane *Ledger) {
 		close(begun)
 		<-ctx.Done()
 		return fleet.Outcome{}, ctx.Err()
-	})
+	}, unheard)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { <-begun; cancel() }()
 	out, err := crane.Send(ctx, "kite", order("/src/api"))
 	if codeOf(err) != fleet.CodeOutcomeUnknown || out.Outcome != fleet.Unknown || out.Reservation == "" {
 		t.Errorf("outcome %+v, %v, want it unknown, with its reservation", out, err)
+	}
+}
+
+func orderRecalled(t *testing.T, kite, crane *Ledger) {
+	died, dead := context.WithCancel(t.Context())
+	begun := make(chan struct{})
+	go kite.again(t).Serve(died, Service{Carry: func(context.Context, Order) (fleet.Outcome, error) {
+		close(begun)
+		select {} // as a process that was killed: it never answers
+	}, Recall: unheard}, func(error) {})
+	go func() {
+		<-begun
+		dead()
+		serve(t, kite, unheard, func(_ context.Context, o Order) (fleet.Outcome, error) {
+			return fleet.Outcome{Outcome: fleet.Accepted, Tree: o.Order.Tree, Reservation: o.Order.ID, Member: "M"}, nil
+		})
+	}()
+	out, err := send(t, crane, order("/src/api"), window)
+	if err != nil || out.Member != "M" || out.Tree != "kite:/src/api" {
+		t.Errorf("outcome %+v, %v, want the member that came of it", out, err)
 	}
 }

@@ -17,11 +17,16 @@ import (
 func (l *Ledger) table() string {
 	rows := []string{}
 	for _, s := range l.Slots {
-		rows = append(rows, fmt.Sprintf("%s on %s: %s", s.Role, s.Profile, s.Name))
+		rows = append(rows, row(s.Role, s.Profile, s.Name))
 	}
 	slices.Sort(rows)
 	text, _ := json.Marshal(rows) // strings always can be
 	return string(text)
+}
+
+// row is one slot in the table.
+func row(role fleet.Role, profile, name string) string {
+	return fmt.Sprintf("%s on %s: %s", role, profile, name)
 }
 
 // sameSlots makes sure that the fleet goes by the slot table of this host, and gives the revision at which it does.
@@ -39,7 +44,7 @@ func (l *Ledger) sameSlots(got *clientv3.GetResponse) (revision int64, err error
 
 func (l *Ledger) slotsDiffer(theirs string) error {
 	return fleet.Refuse(fleet.CodeSlotsDiffer, "this host's [[slots]] are %s, and those of fleet %s are %s", l.table(), l.Fleet, theirs).
-		WithHint("make fleetdeck.toml the same on every host; where this one is right, run 'etcdctl del %s' and then 'fleetdeck down' and 'fleetdeck up' here", l.keys.slots())
+		WithHint("make fleetdeck.toml the same on every host; where this one is right, run 'fleetdeck cluster init --slots' here, then 'fleetdeck down' and 'fleetdeck up'")
 }
 
 // declare makes the slot table of this host the fleet's, where it has none, and refuses where it has another.

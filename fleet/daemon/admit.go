@@ -58,7 +58,7 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 	}
 
 	var rec record
-	fresh := false
+	recorded := false
 	err = d.Ledger.Admit(ctx, d.Config.LockWait, req.Tree, req.Reservation, func(e fleet.Entry) error {
 		view := d.reg.view()
 		if earlier, ok := view.byReservation(req.Reservation); ok {
@@ -85,14 +85,18 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 		if err := d.resume(&rec, req.Resumes); err != nil {
 			return err
 		}
-		fresh = true
-		return d.record(&rec, e.Slot)
+		err := d.record(&rec, e.Slot)
+		recorded = err == nil
+		return err
 	}, trees[1:]...)
 	if err != nil {
 		d.refused(req, err)
+		if recorded { // its reservation was dropped meanwhile
+			(&tender{d: d, id: rec.ID}).fail(nil, err)
+		}
 		return record{}, err
 	}
-	if fresh {
+	if recorded {
 		d.tend(rec, false)
 	}
 	return rec, nil

@@ -214,6 +214,7 @@ func (d *Daemon) serve(listener net.Listener) error {
 	}
 	failed := make(chan error, 1)
 	d.startKeeper()
+	d.tending.Go(d.keepHeld)
 	if d.Attend != nil {
 		d.tending.Go(func() {
 			d.Attend(d.ctx, func(err error) { d.alarm("not_attending", record{}, "%v", err) })

@@ -143,8 +143,8 @@ type registryView struct {
 	roster  fleet.Roster
 }
 
-// errRunning means that another daemon runs on this state directory.
-var errRunning = errors.New("another daemon runs on this state directory")
+// ErrRunning means that another daemon runs on this state directory.
+var ErrRunning = errors.New("another daemon runs on this state directory")
 
 func openRegistry(ctx context.Context, dir string, clock func() fleet.Instant) (*registry, error) {
 	file, err := lockfile.Open(filepath.Join(dir, "registry.json"))
@@ -153,7 +153,7 @@ func openRegistry(ctx context.Context, dir string, clock func() fleet.Instant) (
 	}
 	held, err := file.Lock(ctx, time.Second)
 	if errors.Is(err, lockfile.ErrBusy) {
-		return nil, fmt.Errorf("%w: %w", errRunning, err)
+		return nil, fmt.Errorf("%w: %w", ErrRunning, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock the registry: %w", err)

@@ -105,8 +105,8 @@ func TestWhatReadersSeeIsOnDisk(t *testing.T) {
 
 func TestOnlyOneDaemonHasTheRegistry(t *testing.T) {
 	_, c, dir := newTestRegistry(t)
-	if _, err := openRegistry(t.Context(), dir, c.now); !errors.Is(err, errRunning) {
-		t.Errorf("second open: %v, want %v", err, errRunning)
+	if _, err := openRegistry(t.Context(), dir, c.now); !errors.Is(err, ErrRunning) {
+		t.Errorf("second open: %v, want %v", err, ErrRunning)
 	}
 }
 

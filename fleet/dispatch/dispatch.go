@@ -179,6 +179,37 @@ func (d *Dispatcher) dispatch(ctx context.Context, order fleet.Order, resumes st
 	return refused(out, err), err
 }
 
+// Recall says what became of a dispatch of order under its id, whose dispatcher has died: it was accepted, or it was not and never
+// will be. While the daemon or the ledger does not say it asks again, until ctx ends. A worktree that was made for it stays.
+func (d *Dispatcher) Recall(ctx context.Context, order fleet.Order) (fleet.Outcome, error) {
+	out := fleet.Outcome{Tree: order.Tree, Role: order.Role, Profile: order.Profile}
+	for {
+		status, err := d.Daemon.Reservation(ctx, order.ID)
+		if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeNotFound {
+			// Whoever could have sent it is dead, so that no request is under way any more.
+			if err = d.settle(ctx, fleet.Entry{Tree: order.Tree, Reservation: fleet.Reservation{ID: order.ID}}); err == nil {
+				err = fleet.Refuse(fleet.CodeDaemonUnreachable, "the daemon ended before it had carried out the order").
+					WithHint("dispatch again: nothing was started")
+				return refused(out, err), err
+			}
+		}
+		switch {
+		case err == nil && status.Failed != nil:
+			return refused(out, status.Failed), status.Failed
+		case err == nil:
+			accepted := api.Accepted{Launch: status.Launch, Member: status.Member}
+			out.Outcome, out.Member, out.Slot, out.Reservation = fleet.Accepted, accepted.ID(), accepted.Slot(), order.ID
+			return out, nil
+		}
+		select {
+		case <-ctx.Done():
+			out.Outcome, out.Code, out.Message, out.Reservation = fleet.Unknown, fleet.CodeOutcomeUnknown, err.Error(), order.ID
+			return out, fleet.Refuse(fleet.CodeOutcomeUnknown, "%w", &unknownError{order.ID, err})
+		case <-time.After(askAgain):
+		}
+	}
+}
+
 // waitMargin is how long after the end of its grace a launch may take to be seen to have failed.
 const waitMargin = 10 * time.Second
 

@@ -32,6 +32,26 @@ type Draft struct {
 	BesideForeign bool
 }
 
+// Claim is what a member that runs on this host holds, by the record of its daemon.
+type Claim struct {
+	// ID is the reservation under which it is held.
+	ID string
+	// Trees begins with the tree that the agent was started in.
+	Trees   []fleet.Tree
+	Role    fleet.Role
+	Profile string
+	// Slot is the one that it fills; empty where it fills none.
+	Slot  string
+	Since time.Time
+}
+
+// Retaken is what became of a claim that was found not to be held: it is held again where Err is nil. Otherwise somebody else has one
+// of its trees, or its slot, and Err says who: its agent must end.
+type Retaken struct {
+	ID  string
+	Err error
+}
+
 // Ledger is where the reservations of this host's fleet stand. A tree and its slot go through it like this:
 //
 //	         Reserve            Admit              Bind            Vacate
@@ -51,7 +71,8 @@ type Ledger interface {
 	Reserve(ctx context.Context, window time.Duration, draft Draft, view View) (fleet.Entry, error)
 
 	// Admit is the fence at the daemon: it makes sure that the reservation id stands for tree and also, with its grace not over, and calls
-	// admit with the entry of tree, whose deadline is no later than the reservation's end. One admit runs at a time.
+	// admit with the entry of tree, whose deadline is no later than the reservation's end. One admit runs at a time. An error after admit
+	// has returned none says that the reservation was dropped meanwhile, or may have been: what admit recorded must not be started.
 	Admit(ctx context.Context, window time.Duration, tree, id string, admit func(fleet.Entry) error, also ...fleet.Tree) error
 
 	// Bind makes the trees held under id those of a member: from here on no grace ends them, and only Vacate gives them back. It is
@@ -61,6 +82,11 @@ type Ledger interface {
 	// Settle drops the reservation id, of one tree or of several, in one change: its dispatch was refused, or its worker is listed. What is
 	// bound by then stays.
 	Settle(ctx context.Context, window time.Duration, id string) error
+
+	// Retake makes what members hold held again, as after [Ledger.Bind], where it has been lost: with etcd's data, or because an operator
+	// gave it back while this host was away. It gives those of the claims that were not held. Each is retaken whole or not at all. An
+	// error says that nobody knows of the claims that are not among them, and proves nothing against any.
+	Retake(ctx context.Context, claims []Claim) ([]Retaken, error)
 
 	// Vacate gives back whatever is held under id: its agent has ended, or never came to be, and its processes are gone.
 	Vacate(ctx context.Context, window time.Duration, id string) error

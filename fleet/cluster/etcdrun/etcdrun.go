@@ -166,6 +166,12 @@ func (c *Cluster) Kill(i int) {
 	}
 }
 
+// Wipe ends node i at once and takes its data away: as the only node it is a new cluster then.
+func (c *Cluster) Wipe(i int) {
+	c.Kill(i)
+	c.nodes[i].dir = c.t.TempDir()
+}
+
 // Pause stops node i where it is, Resume lets it go on.
 func (c *Cluster) Pause(i int)  { c.signal(i, syscall.SIGSTOP) }
 func (c *Cluster) Resume(i int) { c.signal(i, syscall.SIGCONT) }

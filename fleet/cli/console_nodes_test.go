@@ -1,7 +1,7 @@
 package cli_test
 
 import (
-	"strings"
+	"regexp"
 	"testing"
 
 	"fleetdeck/fleet"
@@ -65,11 +65,11 @@ func TestConsolesOfTwoHostsShowOneFleetAndStaleDataWhileEtcdIsAway(t *testing.T)
 			c.untilGone("that etcd is away", "ETCD NOT HEARD")
 			c.untilShown("the state of etcd", `etcd led by \S+ \d`)
 		}
-		here.until("what happened meanwhile", func() bool { return !strings.Contains(here.text(), " kite ") })
+		here.until("what happened meanwhile", func() bool { return !regexp.MustCompile(`api +kite`).MatchString(here.text()) })
 		if out, code := kite.dispatch(api, "--profile", "worker", "--wait"); code != 0 || out.Outcome != fleet.Accepted {
 			t.Fatalf("dispatch on kite: exit %d, %+v", code, out)
 		}
-		here.untilShown("what happens from then on", `api +kite .*occupied`)
+		here.untilShown("what happens from then on, with its member", `api +kite .*occupied +unknown`)
 	})
 	kite.step("a lost host's members stay", func(t *testing.T) {
 		crane.t = t

@@ -64,7 +64,7 @@ func TestOrderIsKeptAcrossSnapshotsAndTheCursorStaysOnItsRow(t *testing.T) {
 	if !strings.Contains(plainFrame(m), "BRANCH↓") {
 		t.Error("the title does not show what the list is sorted by")
 	}
-	for range len(m.trees.cols) + 1 {
+	for range len(m.trees.cols) { // with the usual order, and without the node's, which is not there on one host
 		typed(m, ">")
 	}
 	if got := m.trees.describe(); got != "by branch" {

@@ -96,7 +96,11 @@ func (s *session) console(ctx context.Context, o consoleOptions) (err error) {
 // watch begins to observe the fleet, until stop is called. The context ends with it, and by a panic of it.
 func (s *session) watch(ctx context.Context) (_ context.Context, live *observe.Live, stop func()) {
 	ctx, fail := context.WithCancelCause(ctx)
-	live = observe.NewLive(s.sources())
+	from := s.sources()
+	if s.cluster != nil {
+		from.Cluster = s.cluster
+	}
+	live = observe.NewLive(from)
 	live.Panicked = func(v any, stack []byte) { fail(&tui.Panic{Value: v, Stack: stack}) }
 	stopped := make(chan struct{})
 	go func() {
@@ -168,6 +172,9 @@ func (f *consoleFleet) Now() fleet.Instant { return now() }
 func (f *consoleFleet) Lock() fleet.LockInfo { return f.book.LockInfo() }
 
 func (f *consoleFleet) Screen(ctx context.Context, member string, rev uint64) (fleet.Screen, error) {
+	if f.hostOf(ctx, member) != "" {
+		return f.screenThere(ctx, member, rev)
+	}
 	return f.client.Screen(ctx, member, rev)
 }
 
@@ -182,12 +189,12 @@ func (f *consoleFleet) Choices() fleet.Choices {
 
 func (f *consoleFleet) Dispatch(ctx context.Context, order fleet.Order) fleet.Outcome {
 	return f.admit(ctx, "dispatch", fleet.Outcome{Tree: order.Tree, Role: order.Role, Profile: order.Profile}, orderArgs(order, "dispatch"),
-		func() (fleet.Outcome, error) { return f.dispatch.Dispatch(ctx, order) })
+		func() (fleet.Outcome, error) { return f.send(ctx, order) })
 }
 
 // Settled waits for the end of a launch. One that fails is written down, since its dispatch stands there as done.
 func (f *consoleFleet) Settled(ctx context.Context, out fleet.Outcome) fleet.Outcome {
-	settled, err := f.dispatch.Wait(ctx, out)
+	settled, err := f.settled(ctx, out)
 	if err != nil && ctx.Err() == nil {
 		f.history.add(ctx, fleet.Deed{What: "launch", Tree: out.Tree, Member: out.Member, Command: f.CommandLine("explain", out.Tree)}, err)
 		f.live.Poke()
@@ -198,6 +205,9 @@ func (f *consoleFleet) Settled(ctx context.Context, out fleet.Outcome) fleet.Out
 func (f *consoleFleet) Restart(ctx context.Context, member string) fleet.Outcome {
 	return f.admit(ctx, "restart", fleet.Outcome{Member: member}, []string{"restart", member},
 		func() (fleet.Outcome, error) {
+			if f.hostOf(ctx, member) != "" {
+				return f.restartThere(ctx, member)
+			}
 			return f.restart(ctx, f.dispatch, member)
 		})
 }
@@ -225,6 +235,9 @@ func (f *consoleFleet) Enqueue(ctx context.Context, order fleet.Order) error {
 	return f.act(ctx, &fleet.Deed{What: "queue add", Tree: order.Tree}, orderArgs(order, "queue", "add"), func() error {
 		if order.Branch != "" {
 			return usagef("a task of the queue goes to a tree that is there: make the worktree first")
+		}
+		if err := f.notThere(order.Tree, "a task waits in the queue of its own host: run 'fleetdeck queue add'"); err != nil {
+			return err
 		}
 		_, _, err := f.enqueue(ctx, order)
 		return err
@@ -260,6 +273,9 @@ func (f *consoleFleet) Prune(ctx context.Context) (report fleet.PruneReport, err
 
 func (f *consoleFleet) Release(ctx context.Context, tree, id string) error {
 	return f.act(ctx, &fleet.Deed{What: "release", Tree: tree}, []string{"release", tree, "--id", id}, func() error {
+		if err := f.notThere(tree, "run 'fleetdeck release --id "+id+"'"); err != nil {
+			return err
+		}
 		e, ok, err := f.ledger.Release(ctx, f.conf.LockWait, tree, id)
 		switch {
 		case err != nil:
@@ -279,12 +295,19 @@ func (f *consoleFleet) Send(ctx context.Context, member, text string, enter bool
 		args = []string{"send", "--no-enter", "--", member, text}
 	}
 	return f.act(ctx, &fleet.Deed{What: "send", Member: member}, args, func() error {
+		if f.hostOf(ctx, member) != "" {
+			return f.sendThere(ctx, member, text, enter)
+		}
 		return f.client.Send(ctx, member, text, enter)
 	})
 }
 
 func (f *consoleFleet) Stop(ctx context.Context, member string) error {
 	return f.act(ctx, &fleet.Deed{What: "stop", Member: member}, []string{"stop", member}, func() error {
+		if f.hostOf(ctx, member) != "" {
+			_, err := f.there(ctx, "", "stop", "--json", member)
+			return err
+		}
 		return f.client.Stop(ctx, member)
 	})
 }

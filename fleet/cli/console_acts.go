@@ -35,6 +35,10 @@ func consoleConfig(c *config.Config) (tui.Config, error) {
 
 // Explain says why a tree can or cannot be dispatched into, as `explain` prints it.
 func (f *consoleFleet) Explain(ctx context.Context, path string) (string, error) {
+	if node, _ := f.elsewhere(path); node != "" {
+		text, err := f.there(ctx, "", "explain", path)
+		return string(text), err
+	}
 	order := fleet.Order{Tree: path, Role: fleet.RoleDev}
 	if names := f.conf.ProfileNames(); len(names) > 0 {
 		order.Profile = names[0]
@@ -51,6 +55,9 @@ const mostShown = 1 << 20
 
 // Diff is what a tree holds that is not committed, or all since its branch began.
 func (f *consoleFleet) Diff(ctx context.Context, path string, since bool) (string, error) {
+	if node, _ := f.elsewhere(path); node != "" {
+		return f.diffThere(ctx, path, since)
+	}
 	defer f.live.Look(path) // what its row says may be older than what is shown now
 	if !since {
 		return tree.Diff(ctx, path, mostShown)
@@ -64,6 +71,10 @@ func (f *consoleFleet) Diff(ctx context.Context, path string, since bool) (strin
 
 // Witnesses says who says what of a member, as `explain` prints it.
 func (f *consoleFleet) Witnesses(ctx context.Context, member string) (string, error) {
+	if f.hostOf(ctx, member) != "" {
+		text, err := f.there(ctx, "", "explain", member)
+		return string(text), err
+	}
 	w, err := f.client.Witnesses(ctx, member)
 	if err != nil {
 		return "", err
@@ -76,18 +87,7 @@ func (f *consoleFleet) Attach(member string) (*exec.Cmd, error) {
 	if f.readOnly {
 		return nil, errors.New("this console may only look: who attaches can type")
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
-	args := []string{"attach", member}
-	if !f.dir.Usual {
-		args = append(args, "--state", f.dir.Path)
-	}
-	if f.conf.Path != "" {
-		args = append(args, "--config", f.conf.Path)
-	}
-	return exec.Command(exe, args...), nil
+	return f.program(context.Background(), "attach", member)
 }
 
 // Shell is the operator's shell in a tree.
@@ -103,6 +103,9 @@ func (f *consoleFleet) Editor(path string) (*exec.Cmd, error) {
 func (f *consoleFleet) inTree(path string, argv []string) (*exec.Cmd, error) {
 	if f.readOnly {
 		return nil, errors.New("this console may only look")
+	}
+	if node, _ := f.elsewhere(path); node != "" {
+		return nil, fmt.Errorf("%s is on another host: use ssh %s", path, node)
 	}
 	if info, err := os.Stat(path); err != nil {
 		return nil, err

@@ -67,7 +67,8 @@ func (g *globals) plain(ctx context.Context, source interface {
 // change is something that changed in the fleet, in words.
 type change struct {
 	Time time.Time `json:"time"`
-	// Kind is what it is about: "daemon", "file", "lock", "keeper", "tree", "member", "slot", "queue", "event" or "history".
+	// Kind is what it is about: "daemon", "file", "lock", "keeper", "tree", "member", "slot", "queue", "event", "history",
+	// "cluster" or "node".
 	Kind   string `json:"kind"`
 	Tree   string `json:"tree,omitempty"`
 	Member string `json:"member,omitempty"`
@@ -141,6 +142,7 @@ func carry(prev, next fleet.Snapshot) fleet.Snapshot {
 func diff(prev, next fleet.Snapshot) []change {
 	c := &changes{at: moment(next)}
 	c.base(prev, next)
+	c.cluster(prev, next)
 	c.trees(prev, next)
 	c.members(prev, next)
 	c.slots(prev, next)
@@ -159,7 +161,9 @@ func (c *changes) base(prev, next fleet.Snapshot) {
 	case !n.Running && p.Running:
 		c.add("daemon", "", "", "daemon is down, start it with 'fleetdeck up': %s", n.Error)
 	}
-	if p, n := prev.File.Error, next.File.Error; p != n && n != "" {
+	if p, n := prev.File.Error, next.File.Error; next.Cluster != nil {
+		// what stands in the file's place has lines of its own
+	} else if p != n && n != "" {
 		c.add("file", "", "", "reservation file is unusable, dispatches are refused: %s", n)
 	} else if p != n {
 		c.add("file", "", "", "reservation file is usable again")

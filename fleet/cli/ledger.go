@@ -26,6 +26,9 @@ func (s *session) chooseLedger() error {
 	for _, slot := range s.conf.Slots {
 		o.Slots = append(o.Slots, fleet.Slot{Name: slot.Name, Role: slot.Role, Profile: slot.Profile})
 	}
+	for name, root := range c.Spaces {
+		o.Spaces = append(o.Spaces, cluster.Space{Name: name, Root: root})
+	}
 	if c.PasswordFile != "" {
 		password, err := os.ReadFile(c.PasswordFile)
 		if err != nil {

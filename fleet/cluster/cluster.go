@@ -50,7 +50,9 @@ type Options struct {
 	Username, Password string
 	// Slots is the slot table of this host's configuration; only name, role and profile count.
 	Slots []fleet.Slot
-	Now   func() fleet.Instant
+	// Spaces are the file systems that this host shares with others.
+	Spaces []Space
+	Now    func() fleet.Instant
 }
 
 // Ledger is one host's view of the fleet's reservations. It is safe for use by several goroutines.

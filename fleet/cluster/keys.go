@@ -22,6 +22,8 @@ import (
 //	    hold/NODE/ID                 the hold                             \
 //	    tree/NODE/b64url(PATH)       the same hold, for each of its trees  | lease as long as the grace,
 //	    dir/NODE/DEVICE:INODE        its id, for each directory            | none once it is bound
+//	    tree/@SPACE/b64url(REL)      the same hold, and its id, for a      |
+//	    dir/@SPACE/INODE             tree that hosts share                 |
 //	    slot/ROLE/PROFILE/NAME       its id, where it needs a slot        /
 //	    probe/NODE                   written by a check of the cluster     2 s
 //	    order/NODE/ID                a dispatch that another host asks NODE for, and
@@ -97,7 +99,9 @@ type hold struct {
 	State string `json:"state"`
 	Node  string `json:"node"`
 	// Trees begins with the tree that the agent is started in.
-	Trees      []fleet.Tree     `json:"trees"`
+	Trees []fleet.Tree `json:"trees"`
+	// Shared says which of them lie on file systems that hosts share.
+	Shared     []shared         `json:"shared,omitempty"`
 	Role       fleet.Role       `json:"role"`
 	Profile    string           `json:"profile"`
 	Slot       string           `json:"slot,omitempty"`
@@ -152,6 +156,9 @@ func (k keys) names(h *hold) []string {
 		if t.File != "" {
 			names = append(names, k.dir(t.File))
 		}
+	}
+	for _, s := range h.Shared {
+		names = append(names, s.names(k)...)
 	}
 	if h.Slot != "" {
 		names = append(names, k.slot(h.Role, h.Profile, h.Slot))

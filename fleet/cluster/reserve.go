@@ -81,6 +81,7 @@ func (l *Ledger) want(draft ledger.Draft) (*want, error) {
 		}
 		w.hold.Trees = append(w.hold.Trees, t)
 	}
+	l.share(&w.hold)
 	for _, s := range l.Slots {
 		w.limited = w.limited || s.Role == draft.Role
 		if s.Role == draft.Role && s.Profile == draft.Profile {
@@ -96,7 +97,7 @@ func (l *Ledger) want(draft ledger.Draft) (*want, error) {
 }
 
 // looks read all that decides on w, at one revision: the slot table, the host, the hold of its id, the slots, then the fences, then each
-// tree and its directory.
+// tree and its directory, and what it is to all hosts.
 func (w *want) looks() []clientv3.Op {
 	k := w.l.keys
 	ops := []clientv3.Op{
@@ -111,6 +112,9 @@ func (w *want) looks() []clientv3.Op {
 		if t.File != "" {
 			ops = append(ops, clientv3.OpGet(k.dir(t.File)))
 		}
+	}
+	for _, s := range w.hold.Shared {
+		ops = append(ops, s.looks(k)...)
 	}
 	return ops
 }
@@ -173,6 +177,11 @@ func (w *want) judge(seen *clientv3.TxnResponse) (r ready, err error) {
 			if h.ID != w.hold.ID {
 				return r, h.inTheWay(t, w.l.Now())
 			}
+		}
+	}
+	for _, s := range w.hold.Shared {
+		if err := s.taken(w, next); err != nil {
+			return r, err
 		}
 	}
 	if w.limited {

@@ -1,10 +1,14 @@
 package config
 
 import (
+	"maps"
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 )
 
 // Cluster says where the reservations of a fleet of many hosts stand, and who this host is in it.
@@ -22,6 +26,8 @@ type Cluster struct {
 	SSH          []string
 	SSHFleetdeck string
 	Hosts        map[string]string
+	// Spaces are the roots of file systems that hosts share, by the name that all of them use.
+	Spaces map[string]string
 }
 
 // DefaultFleet names a fleet that the file gives no name.
@@ -40,6 +46,7 @@ type fileCluster struct {
 	SSH          []string          `toml:"ssh"`
 	SSHFleetdeck string            `toml:"ssh_fleetdeck"`
 	Hosts        map[string]string `toml:"hosts"`
+	Spaces       map[string]string `toml:"spaces"`
 }
 
 // clusterName is what can be part of a key, and be told from a path in NODE:PATH.
@@ -70,6 +77,7 @@ func (b *builder) cluster(f *fileCluster) *Cluster {
 		}
 	}
 	b.ssh(c, f)
+	c.Spaces = b.spaces(f.Spaces)
 	secure, loopback := b.endpoints(c.Endpoints)
 	file := func(key, path string) string {
 		if path == "" {
@@ -128,6 +136,37 @@ func (b *builder) ssh(c *Cluster, f *fileCluster) {
 			b.fail(key, "%q is no host for ssh: use a name, an address, or user@name", host)
 		}
 	}
+}
+
+// spaces checks the roots of shared file systems: none lies in another, so that a tree is in one at most.
+func (b *builder) spaces(f map[string]string) map[string]string {
+	var spaces map[string]string
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		key, root := "cluster.spaces."+name, f[name]
+		switch {
+		case !IsClusterName(name):
+			b.fail(key, "%q is no name: use letters, digits, '.', '_' and '-'", name)
+		case root == "":
+			b.fail(key, "names no directory")
+		}
+		root = b.abs(root)
+		for other, its := range spaces {
+			if within(root, its) || within(its, root) {
+				b.fail(key, "%s and %s, of %s, lie in each other: a tree is in one space at most", root, its, other)
+			}
+		}
+		if spaces == nil {
+			spaces = map[string]string{}
+		}
+		spaces[name] = root
+	}
+	return spaces
+}
+
+// within reports whether path is dir, or lies below it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
 // endpoints checks the URLs, and says whether they are of TLS, and whether nobody but this host can listen.

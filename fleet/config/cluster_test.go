@@ -66,6 +66,15 @@ func TestAClusterThatCannotBeIsRefusedByItsKey(t *testing.T) {
 		{"certificates in plain text", local + `ca = "/dev/null"`, "https:// only"},
 		{"a user without a password", local + `username = "web"`, "cluster.username"},
 		{"a password in the clear", "endpoints = [\"http://10.0.0.1:2379\"]\nusername = \"web\"\npassword_file = \"/dev/null\"", "in the clear"},
+		{"a host that is an option", local + "[cluster.hosts]\ncrane = \"-oProxyCommand=x\"", "cluster.hosts.crane"},
+		{"a host of two words", local + "[cluster.hosts]\ncrane = \"a b\"", "cluster.hosts.crane"},
+		{"a node that is an option", local + "[cluster.hosts]\n-x = \"crane\"", "no name of a node"},
+		{"no ssh", local + "ssh = []", "cluster.ssh"},
+		{"a program that a shell would act on", local + `ssh_fleetdeck = "fleetdeck; x"`, "cluster.ssh_fleetdeck"},
+		{"a space in another", local + "[cluster.spaces]\na = \"/mnt/src\"\nb = \"/mnt/src/b/../c\"", "lie in each other"},
+		{"a space twice", local + "[cluster.spaces]\na = \"/mnt/src\"\nb = \"/mnt/src/\"", "lie in each other"},
+		{"a space without a root", local + "[cluster.spaces]\na = \"\"", "names no directory"},
+		{"a space that is no name", local + "[cluster.spaces]\n\"a/b\" = \"/mnt/src\"", "cluster.spaces.a/b"},
 		{"an unknown key", local + `lease = 3`, `unknown key "cluster.lease"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

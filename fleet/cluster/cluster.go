@@ -168,6 +168,10 @@ func (l *Ledger) gaveUp(ctx context.Context, err error) error {
 
 // unreachable is why a call ends for which etcd had no answer, and that changed nothing.
 func (l *Ledger) unreachable(err error) *fleet.Refusal {
+	if d := l.distrust(); d != nil {
+		return fleet.Refuse(fleet.CodeClusterUnreachable, "etcd at %s does not trust this host, or is not trusted: %w", strings.Join(l.Endpoints, ", "), d).
+			WithHint("see ca, cert and key in [cluster]; nothing was changed, and members go on running")
+	}
 	return fleet.Refuse(fleet.CodeClusterUnreachable, "etcd does not answer at %s: %w", strings.Join(l.Endpoints, ", "), err).
 		WithHint("nothing was changed, and members go on running; look at it with 'etcdctl --endpoints %s endpoint status'", strings.Join(l.Endpoints, ","))
 }

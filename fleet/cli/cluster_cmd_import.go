@@ -79,7 +79,7 @@ func runClusterImport(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		knows := func(id string) bool { return knownTo(roster, id) }
+		knows := func(id string) bool { return move.From != nil || knownTo(roster, id) }
 		if err := s.cluster.Import(ctx, s.moveWindow(), moving, knows, true); err != nil {
 			return err
 		}
@@ -133,7 +133,8 @@ func (s *session) carryOver(ctx context.Context, move *book.Move, place *daemon.
 			return nil, err
 		}
 	}
-	if err := s.cluster.Import(ctx, s.moveWindow(), moving, place.Knows, false); err != nil {
+	knows := func(id string) bool { return move.From != nil || place.Knows(id) } // after an earlier import all that stands is this host's
+	if err := s.cluster.Import(ctx, s.moveWindow(), moving, knows, false); err != nil {
 		if r := fleet.RefusalOf(err); move.From == nil && (r == nil || r.Code != fleet.CodeOutcomeUnknown) {
 			err = errors.Join(err, move.MoveBack())
 		}

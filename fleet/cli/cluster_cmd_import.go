@@ -79,7 +79,7 @@ func runClusterImport(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		knows := func(id string) bool { return knownTo(roster, id) }
+		knows := func(id string) bool { return move.From != nil || knownTo(roster, id) }
 		if err := s.cluster.Import(ctx, s.moveWindow(), moving, knows, true); err != nil {
 			return err
 		}
@@ -133,7 +133,8 @@ func (s *session) carryOver(ctx context.Context, move *book.Move, place *daemon.
 			return nil, err
 		}
 	}
-	if err := s.cluster.Import(ctx, s.moveWindow(), moving, place.Knows, false); err != nil {
+	knows := func(id string) bool { return move.From != nil || place.Knows(id) } // after an earlier import all that stands is this host's
+	if err := s.cluster.Import(ctx, s.moveWindow(), moving, knows, false); err != nil {
 		if r := fleet.RefusalOf(err); move.From == nil && (r == nil || r.Code != fleet.CodeOutcomeUnknown) {
 			err = errors.Join(err, move.MoveBack())
 		}
@@ -253,6 +254,30 @@ func (s *session) atHome(ctx context.Context) error {
 		WithHint("'fleetdeck cluster import' moves them there; without [cluster] in fleetdeck.toml the daemon starts as before")
 }
 
+// examineFile says whether the reservation file can be read, or says rightly that the reservations are elsewhere.
+func (s *session) examineFile(add func(level, hint, format string, args ...any)) {
+	moved, err := s.book.Moved()
+	what, hint := "reservation file "+s.book.Path(), "'fleetdeck repair' sets it aside and rebuilds it"
+	switch {
+	case err != nil:
+	case moved == nil:
+		_, err = s.book.Read()
+	case s.cluster == nil || moved.Step != book.Imported:
+		err = moved.Refusal(s.book.Path())
+	default:
+		what += " is moved into the cluster"
+		err = s.sameMove(moved)
+	}
+	if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeMoved {
+		hint = r.Hint
+	}
+	if err != nil {
+		add("fail", hint, "%v", err)
+	} else {
+		add("ok", "", "%s", what)
+	}
+}
+
 func newClusterExportCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "export", Short: "move this host's running fleet out of the cluster", Args: noArgs,
@@ -287,7 +312,8 @@ func runClusterExport(ctx context.Context, s *session) error {
 	if err := s.sameMove(move.From); err != nil {
 		return err
 	}
-	if _, _, err := s.cluster.Leaving(ctx, s.moveWindow()); err != nil { // before the daemon is stopped
+	finish := move.From != nil && move.From.Step != book.Imported
+	if _, _, err := s.cluster.Leaving(ctx, s.moveWindow(), finish); err != nil { // before the daemon is stopped
 		return err
 	}
 	place, err := s.standIn(ctx)
@@ -295,7 +321,7 @@ func runClusterExport(ctx context.Context, s *session) error {
 		return err
 	}
 	defer place.Close()
-	loss, entries, err := s.cluster.Leaving(ctx, s.moveWindow())
+	loss, entries, err := s.cluster.Leaving(ctx, s.moveWindow(), finish)
 	if err != nil {
 		return err
 	}
@@ -319,7 +345,11 @@ func runClusterExport(ctx context.Context, s *session) error {
 		return err
 	}
 	roster := place.Roster()
-	r.Launches, r.Reservations = len(roster.Launches), len(entries)
+	left, err := move.Entries()
+	if err != nil {
+		return err
+	}
+	r.Launches, r.Reservations = len(roster.Launches), len(left)
 	for _, m := range roster.Members {
 		if m.Alive() {
 			r.Members++

@@ -40,11 +40,11 @@ func (r *rig) setConfig(text string) {
 	}
 }
 
-// pids are the processes of the living members, by their ids.
+// pids are the processes of the living members of this host, which is kite where it has a name, by their ids.
 func (r *rig) pids() map[string]int {
 	r.t.Helper()
 	pids := map[string]int{}
-	for _, m := range r.alive() {
+	for _, m := range append(on(r, ""), on(r, "kite")...) {
 		pids[m.ID] = m.Pid
 	}
 	return pids
@@ -125,9 +125,10 @@ func TestARunningFleetMovesIntoTheClusterAndBackWithoutEndingAMember(t *testing.
 	old := newOldHand(kite, base)
 	kite.must(nil, "cluster", "import")
 	old.stop()
-	if s := kite.clusterStatus("kite"); s.State != "present" || s.Trees != n || s.Reservations != 2 {
-		t.Errorf("the cluster knows of kite %+v, want %d trees, a launch and a reservation", s, n)
-	}
+	kite.await("the cluster knows of kite, its trees, a launch and a reservation", func() bool {
+		s := kite.clusterStatus("kite")
+		return s.State == "present" && s.Members == n && s.Trees == n && s.Reservations == 2
+	})
 	unchanged("after the import", kite)
 	kite.must(nil, "cluster", "import") // what is done is done again
 	unchanged("after a second import", kite)
@@ -147,7 +148,7 @@ func TestARunningFleetMovesIntoTheClusterAndBackWithoutEndingAMember(t *testing.
 	if err := os.WriteFile(kite.dir+"/go", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kite.await("the launch that was under way is listed", func() bool { return len(kite.alive()) == n+1 })
+	kite.await("the launch that was under way is listed", func() bool { return len(kite.pids()) == n+1 })
 	before = kite.pids()
 
 	crane.must(nil, "up")
@@ -256,7 +257,7 @@ func TestALostHostIsReleasedByNameAndItsMembersEndWhereTheirPlaceIsTaken(t *test
 	}
 
 	kite.must(nil, "up")
-	kite.await("the architect whose slot was given away has ended", func() bool { return len(kite.alive()) == 1 })
+	kite.await("the architect whose slot was given away has ended", func() bool { return len(kite.pids()) == 1 })
 	if m := on(kite, "kite"); len(m) != 1 || m[0].ID != plain.Member || m[0].Pid != pids[plain.Member] || processAlive(pids[architect.Member]) {
 		t.Errorf("kite has %+v, want %s alone, as it was", m, plain.Member)
 	}
@@ -273,6 +274,34 @@ func TestALostHostIsReleasedByNameAndItsMembersEndWhereTheirPlaceIsTaken(t *test
 	}
 	if m := on(crane, "crane"); len(m) != 1 || m[0].ID != beside.Member {
 		t.Errorf("crane has %+v, want its architect", m)
+	}
+}
+
+// TestAnOrderWhoseDaemonIsKilledIsAnsweredByTheNext kills the daemon that carries out another host's order while the agent boots.
+func TestAnOrderWhoseDaemonIsKilledIsAnsweredByTheNext(t *testing.T) {
+	full(t)
+	t.Parallel()
+	etcd := etcdrun.Start(t, 1)
+	kite, crane := newHost(t, etcd, "kite"), newHost(t, etcd, "crane")
+	tree := kite.repo("api")
+	type answer struct {
+		fleet.Outcome
+		code int
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		out, code := crane.dispatch("kite:"+tree, "--profile", "slow", "--wait")
+		answered <- answer{out, code}
+	}()
+	kite.await("the agent boots", func() bool { return len(kite.starts()) == 1 })
+	kite.kill()
+	kite.must(nil, "up")
+	if err := os.WriteFile(kite.dir+"/go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := <-answered
+	if m := on(kite, "kite"); got.code != 0 || len(m) != 1 || got.Member != m[0].ID || got.Tree != "kite:"+tree || len(kite.starts()) != 1 {
+		t.Errorf("exit %d, %+v, with members %+v: want the one member that came of it", got.code, got.Outcome, m)
 	}
 }
 

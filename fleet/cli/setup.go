@@ -224,11 +224,7 @@ func examine(ctx context.Context, g *globals) []finding {
 	add("ok", "", "state directory %s", s.dir.Path)
 	examineLock(ctx, s, add)
 	s.examineLedger(add)
-	if _, err := s.book.Read(); err != nil {
-		add("fail", "'fleetdeck repair' sets it aside and rebuilds it", "%v", err)
-	} else {
-		add("ok", "", "reservation file %s", s.book.Path())
-	}
+	s.examineFile(add)
 	if queue, err := keeper.OpenQueue(s.dir.Path); err != nil {
 		add("fail", "", "%v", err)
 	} else if tasks, err := queue.List(); err != nil {

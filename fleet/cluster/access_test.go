@@ -135,7 +135,7 @@ func lives(t *testing.T, l *Ledger) {
 }
 
 // turnedAway wants that l is refused with words that say why: who is not trusted asks for all of its window.
-func turnedAway(t *testing.T, l *Ledger, says string) {
+func refusedEntry(t *testing.T, l *Ledger, says string) {
 	t.Helper()
 	defer l.Close()
 	patience := window
@@ -169,10 +169,10 @@ func TestAClientCertificateIsAHostsNameAndItsRoleTheFleetsPrefix(t *testing.T) {
 		return l
 	}
 	lives(t, with(ca, "kite", "web"))
-	turnedAway(t, with(ca, "kite", "other"), "permission denied")
-	turnedAway(t, with(ca, "stranger", "web"), "permission denied")
-	turnedAway(t, with(ca, "", "web"), "certificate")
-	turnedAway(t, with(other, "kite", "web"), "certificate")
+	refusedEntry(t, with(ca, "kite", "other"), "permission denied")
+	refusedEntry(t, with(ca, "stranger", "web"), "permission denied")
+	refusedEntry(t, with(ca, "", "web"), "certificate")
+	refusedEntry(t, with(other, "kite", "web"), "certificate")
 	// A server that another authority speaks for is not believed.
 	foreign := with(ca, "kite", "web")
 	conf, err := TLS(other.file("ca.pem"), ca.file("kite.pem"), ca.file("kite.key"))
@@ -180,7 +180,7 @@ func TestAClientCertificateIsAHostsNameAndItsRoleTheFleetsPrefix(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign.TLS = conf
-	turnedAway(t, foreign, "certificate")
+	refusedEntry(t, foreign, "certificate")
 }
 
 func TestAPasswordServesWhereCertificatesDoNot(t *testing.T) {
@@ -201,7 +201,7 @@ func TestAPasswordServesWhereCertificatesDoNot(t *testing.T) {
 		return l
 	}
 	lives(t, with("crane", "correct", "web"))
-	turnedAway(t, with("crane", "correct", "other"), "permission denied")
-	turnedAway(t, with("crane", "wrong", "web"), "authentication failed")
-	turnedAway(t, with("", "", "web"), "user name is empty")
+	refusedEntry(t, with("crane", "correct", "other"), "permission denied")
+	refusedEntry(t, with("crane", "wrong", "web"), "authentication failed")
+	refusedEntry(t, with("", "", "web"), "user name is empty")
 }

@@ -169,8 +169,9 @@ func (l *Ledger) undo(ctx context.Context, window time.Duration, chunks [][]*hol
 }
 
 // Leaving is what this host holds, for the way back out of the cluster: what its members hold is in the loss, and reservations and
-// launches are entries. It is refused where a member would take along a slot of a fleet that has other hosts.
-func (l *Ledger) Leaving(ctx context.Context, window time.Duration) (Loss, []fleet.Entry, error) {
+// launches are entries. It is refused where a member would take along a slot of a fleet that has other hosts, unless finish says
+// that a move is to be finished that has begun: it has been asked before, or takes back what an import had not completed.
+func (l *Ledger) Leaving(ctx context.Context, window time.Duration, finish bool) (Loss, []fleet.Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, window)
 	defer cancel()
 	loss, err := l.standsOf(ctx, l.Node)
@@ -189,7 +190,7 @@ func (l *Ledger) Leaving(ctx context.Context, window time.Duration) (Loss, []fle
 	}
 	var entries []fleet.Entry
 	for _, h := range loss.holds {
-		if h.Slot != "" && others != "" {
+		if h.Slot != "" && others != "" && !finish {
 			return loss, nil, fleet.Refuse(fleet.CodeNodePresent, "%s holds slot %s of a fleet that has other hosts, such as %s: it would be given away there while the agent here goes on", h.Trees[0].Path, h.Slot, others).
 				WithHint("end that agent with 'fleetdeck stop' first; members without a slot may stay")
 		}

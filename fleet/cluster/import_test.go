@@ -80,13 +80,16 @@ func TestAnImportHoldsEverythingOrNothing(t *testing.T) {
 				return
 			}
 			wantMoved(t, kite, moving)
-			loss, entries, err := kite.Leaving(t.Context(), window)
+			loss, entries, err := kite.Leaving(t.Context(), window, false)
 			if codeOf(err) != fleet.CodeNodePresent {
 				t.Errorf("leave a fleet of others with a slot: %v, want %s", err, fleet.CodeNodePresent)
 			}
+			if _, entries, err := kite.Leaving(t.Context(), window, true); err != nil || len(entries) != 3 {
+				t.Errorf("finish to leave: %+v, %v, want the launch, and the reservation of two trees", entries, err)
+			}
 			vacate(t, kite, "M000")
 			vacate(t, kite, "R")
-			if loss, entries, err = kite.Leaving(t.Context(), window); err != nil || len(entries) != 1 || entries[0].ID != "L" {
+			if loss, entries, err = kite.Leaving(t.Context(), window, false); err != nil || len(entries) != 1 || entries[0].ID != "L" {
 				t.Fatalf("leaving: %+v, %v, want the launch", entries, err)
 			}
 			if err := kite.Leave(t.Context(), window, loss); err != nil {

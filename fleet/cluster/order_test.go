@@ -147,3 +147,27 @@ func orderRecalled(t *testing.T, kite, crane *Ledger) {
 		t.Errorf("outcome %+v, %v, want the member that came of it", out, err)
 	}
 }
+
+// TestAnEtcdBegunAnewIsFollowed: its revisions begin anew too, and a watch that waited for those of before would hear nothing.
+func TestAnEtcdBegunAnewIsFollowed(t *testing.T) {
+	etcd := oneNode(t)
+	kite := open(t, etcd.Endpoints())
+	crane := kite.again(t, func(o *Options) { o.Node = "crane" })
+	serve(t, kite, func(_ context.Context, o Order) (fleet.Outcome, error) {
+		return fleet.Outcome{Outcome: fleet.Accepted, Tree: o.Order.Tree, Member: "M"}, nil
+	}, unheard)
+	for range 20 { // so that it does not come as far again by itself
+		if _, err := send(t, crane, order("/src/api"), window); err != nil {
+			t.Fatal(err)
+		}
+	}
+	etcd.Wipe(0)
+	etcd.Run(0)
+	await(t, "kite is present again", func() bool {
+		res, err := kite.get(t, kite.keys.here())
+		return err == nil && len(res.Kvs) == 1
+	})
+	if out, err := send(t, crane, order("/src/api"), window); err != nil || out.Member != "M" {
+		t.Errorf("outcome %+v, %v, want it carried out", out, err)
+	}
+}

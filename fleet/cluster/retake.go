@@ -39,7 +39,9 @@ func (l *Ledger) Retake(ctx context.Context, claims []ledger.Claim) ([]ledger.Re
 
 // claimed is the hold that a claim stands for.
 func (l *Ledger) claimed(c ledger.Claim) *hold {
-	return &hold{ID: c.ID, State: member, Node: l.Node, Trees: c.Trees, Role: c.Role, Profile: c.Profile, Slot: c.Slot, ReservedAt: c.Since.UTC()}
+	h := &hold{ID: c.ID, State: member, Node: l.Node, Trees: c.Trees, Role: c.Role, Profile: c.Profile, Slot: c.Slot, ReservedAt: c.Since.UTC()}
+	l.share(h)
+	return h
 }
 
 // takenError is why a hold cannot be had: somebody else has something of it.

@@ -48,6 +48,8 @@ type Options struct {
 	Ready func()
 	// Keeper, where set, keeps the fleet staffed until ctx ends, and says what it does as events.
 	Keeper func(ctx context.Context, say func(level, kind, tree, message string)) error
+	// RetakeEvery is how often the ledger is asked whether it still knows of the members here: [RetakeEvery] where it is zero.
+	RetakeEvery time.Duration
 	// Attend, where set, keeps this host among those of its fleet until ctx ends, and says what is in the way of that.
 	Attend func(ctx context.Context, trouble func(error))
 }
@@ -98,6 +100,9 @@ func Run(ctx context.Context, opts Options) error {
 }
 
 func run(ctx context.Context, opts Options, slots pool) error {
+	if opts.RetakeEvery == 0 {
+		opts.RetakeEvery = RetakeEvery
+	}
 	d := &Daemon{Options: opts, pool: slots, since: opts.Now().Wall.UTC(), tended: map[string]*tender{}}
 	d.ctx, d.cancel = context.WithCancelCause(ctx)
 	defer d.cancel(nil)

@@ -7,8 +7,8 @@ import (
 	"fleetdeck/fleet/ledger"
 )
 
-// retakeEvery is how often the ledger is asked whether it still knows of the members here.
-const retakeEvery = 5 * time.Second
+// RetakeEvery is how often the ledger is asked, as a rule, whether it still knows of the members here.
+const RetakeEvery = 5 * time.Second
 
 // keepHeld holds again, until the daemon ends, what the ledger has lost of the members here. One whose tree or slot somebody else has
 // by then is ended: there are never two. While the ledger gives no answer nobody is.
@@ -35,7 +35,7 @@ func (d *Daemon) keepHeld() {
 				d.tending.Go(func() { d.endLost(rec) })
 			}
 		}
-		if !sleep(d.ctx, retakeEvery) {
+		if !sleep(d.ctx, d.RetakeEvery) {
 			return
 		}
 	}

@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"fleetdeck/fleet"
+	"fleetdeck/fleet/ledger"
+)
+
+// fickle is a ledger that loses what it holds, or a reservation while it is admitted.
+type fickle struct {
+	ledger.Ledger
+	mu      sync.Mutex // guards all below
+	dropped bool       // Admit finds the reservation gone once the daemon has it on record
+	retaken func(claims []ledger.Claim) ([]ledger.Retaken, error)
+	asked   int
+}
+
+func (f *fickle) Admit(ctx context.Context, window time.Duration, tree, id string, admit func(fleet.Entry) error, also ...fleet.Tree) error {
+	f.mu.Lock()
+	dropped := f.dropped
+	f.mu.Unlock()
+	err := f.Ledger.Admit(ctx, window, tree, id, admit, also...)
+	if err == nil && dropped {
+		err = fleet.Refuse(fleet.CodeReservationStale, "it was dropped meanwhile")
+	}
+	return err
+}
+
+func (f *fickle) Retake(_ context.Context, claims []ledger.Claim) ([]ledger.Retaken, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	f.asked++
+	return f.retaken(claims)
+}
+
+func startFickle(t *testing.T) (*running, *fickle) {
+	t.Helper()
+	r := newDaemon(t)
+	f := &fickle{Ledger: r.ledger(), retaken: func([]ledger.Claim) ([]ledger.Retaken, error) { return nil, nil }}
+	r.up(func(p pool) pool { return p }, func(o *Options) { o.Ledger, o.RetakeEvery = f, 10*time.Millisecond })
+	return r, f
+}
+
+func TestALaunchWhoseReservationIsDroppedWhileItIsAdmittedIsNeverStarted(t *testing.T) {
+	r, f := startFickle(t)
+	f.mu.Lock()
+	f.dropped = true
+	f.mu.Unlock()
+	_, err := r.dispatch("one")
+	if refusal := fleet.RefusalOf(err); refusal == nil || refusal.Code != fleet.CodeReservationStale {
+		t.Errorf("dispatch: %v, want %s", err, fleet.CodeReservationStale)
+	}
+	dirs, err := os.ReadDir(r.state.Path + "/members")
+	if err != nil && !errors.Is(err, os.ErrNotExist) || len(dirs) != 0 {
+		t.Errorf("members have directories %v, %v, want that none was begun", dirs, err)
+	}
+	f.mu.Lock()
+	f.dropped = false
+	f.mu.Unlock()
+	if _, err := r.dispatch("two"); err != nil {
+		t.Errorf("dispatch to its slot: %v, want it free again", err)
+	}
+}
+
+func TestAMemberIsEndedOnlyWhereSomebodyElseHasItsPlace(t *testing.T) {
+	r, f := startFickle(t)
+	out, err := r.dispatch("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alive := func() bool {
+		roster, err := r.client.Roster(t.Context())
+		return err == nil && len(roster.Members) == 1 && roster.Members[0].Alive()
+	}
+	answer := func(says func([]ledger.Claim) ([]ledger.Retaken, error)) {
+		t.Helper()
+		f.mu.Lock()
+		f.retaken = says
+		before := f.asked
+		f.mu.Unlock()
+		r.await("the ledger was asked twice more", func() bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.asked > before+1 || !alive()
+		})
+	}
+	answer(func([]ledger.Claim) ([]ledger.Retaken, error) { return nil, errors.New("etcd is away") })
+	if !alive() {
+		t.Error("the member ended while nobody knew anything of it")
+	}
+	answer(func(c []ledger.Claim) ([]ledger.Retaken, error) {
+		if c[0].ID != out.Reservation || c[0].Slot != "architect-1" || c[0].Trees[0].Path != out.Tree || c[0].Trees[0].File == "" {
+			t.Errorf("claim %+v, want all that the member holds", c[0])
+		}
+		return []ledger.Retaken{{ID: c[0].ID}}, nil
+	})
+	if !alive() {
+		t.Error("the member ended though it was held again")
+	}
+	answer(func(c []ledger.Claim) ([]ledger.Retaken, error) {
+		return []ledger.Retaken{{ID: c[0].ID, Err: errors.New("crane has it")}}, nil
+	})
+	r.await("the member has ended", func() bool { return !alive() })
+}

@@ -66,7 +66,8 @@ UsePAM no
 PermitRootLogin yes
 PasswordAuthentication no
 AcceptEnv FLEETDECK_*
-`, port, dir, dir))
+SetEnv HOME=%s
+`, port, dir, dir, dir)) // bash under sshd reads .bashrc, and the user's own may do anything
 	cmd := exec.Command(sbin, "-D", "-e", "-f", server)
 	said, err := os.Create(filepath.Join(dir, "sshd.log"))
 	if err != nil {

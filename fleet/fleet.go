@@ -114,6 +114,9 @@ type Member struct {
 	Task     string    `json:"task,omitempty"`
 	// Also are the trees that it holds beside Tree.
 	Also []Tree `json:"also,omitempty"`
+	// Node is its host where the members of many are shown together, and the trees of another host are named NODE:PATH then. A daemon
+	// leaves it empty.
+	Node string `json:"node,omitempty"`
 }
 
 // Holds reports whether t is one of m's trees, dead or alive.
@@ -204,6 +207,8 @@ type Slot struct {
 	Reservation string    `json:"reservation"`
 	Tree        string    `json:"tree"`
 	Since       time.Time `json:"since,omitzero"`
+	// Node is the host of who fills it where those of many are shown together.
+	Node string `json:"node,omitempty"`
 }
 
 // Event is something that happened, in the order of Seq.

@@ -21,7 +21,16 @@ type Snapshot struct {
 	Keeper       KeeperInfo
 	// File says how the reservation file is; an unreadable file is an error here, never an empty fleet.
 	File FileInfo
+
+	// Nodes are the hosts of a fleet of many, by name, as the cluster last told of them. Their trees, members, reservations and slots stand
+	// in the lists above too. It is empty on one host, and until the cluster has told.
+	Nodes []Node
+	// Cluster says how the cluster is; nil on one host. While it is not heard, what is shown of other hosts is of its HeardAt.
+	Cluster *ClusterInfo
 }
+
+// StateLost is what is shown of a member whose host is lost: whether it still runs nobody knows. It keeps its tree and its slot.
+const StateLost State = "lost"
 
 // QueueRow is one task that waits for its tree.
 type QueueRow struct {
@@ -65,9 +74,11 @@ type Deed struct {
 	Message string `json:"message,omitempty"`
 }
 
-// TreeRow is one tree as lists show it.
+// TreeRow is one tree as lists show it. One of another host is named NODE:PATH, and listed while it is held.
 type TreeRow struct {
-	Tree   string `json:"tree"`
+	Tree string `json:"tree"`
+	// Node is its host, in a fleet of many.
+	Node   string `json:"node,omitempty"`
 	Branch string `json:"branch"`
 	Dirty  bool   `json:"dirty"`
 	// Upstream is the branch that Branch is compared with, where it has one; Ahead and Behind count the commits that only one of both
@@ -100,7 +111,8 @@ type ForeignRow struct {
 
 // ReservationRow is one entry with what occupancy makes of it.
 type ReservationRow struct {
-	Tree       string     `json:"tree"`
+	Tree       string     `json:"tree"` // one of another host is named NODE:PATH
+	Node       string     `json:"node,omitempty"`
 	ID         string     `json:"id"`
 	Role       Role       `json:"role"`
 	Profile    string     `json:"profile"`

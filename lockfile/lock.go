@@ -34,7 +34,7 @@ func (f *File) Lock(ctx context.Context, window time.Duration) (*Held, error) {
 		holders, _ := f.Holders()
 		return nil, &BusyError{Path: f.path, Window: window, Holders: holders}
 	case err != nil:
-		return nil, fmt.Errorf("lock %s: %w", f.LockPath(), err)
+		return nil, fmt.Errorf("lock %s: %w", f.LockPath(), advise(err, f.LockPath()))
 	}
 	return &Held{file: f, grant: grant}, nil
 }

@@ -153,6 +153,12 @@ func advise(err error, path string) error {
 		return fmt.Errorf("%w: make room on the file system of %s", err, dir)
 	case errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%w: make room within your quota on the file system of %s", err, dir)
+	case errors.Is(err, syscall.EMFILE):
+		return fmt.Errorf("%w: raise this process's limit of open files (ulimit -n)", err)
+	case errors.Is(err, syscall.ENFILE):
+		return fmt.Errorf("%w: the whole system has too many open files: raise fs.file-max, or end what holds them", err)
+	case errors.Is(err, syscall.ENOLCK):
+		return fmt.Errorf("%w: the file system of %s has no lock to give: keep the state on a local one", err, dir)
 	case errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("%w: remount the file system of %s writable, or keep the document elsewhere", err, dir)
 	case errors.Is(err, fs.ErrPermission):

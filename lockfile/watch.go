@@ -19,7 +19,7 @@ type WatchOptions struct {
 
 const (
 	defaultPoll = time.Second
-	settleTime  = 20 * time.Millisecond  // quiet that ends a burst of events
+	settleTime  = 5 * time.Millisecond   // quiet that ends a burst of events
 	settleMax   = 100 * time.Millisecond // how long a burst may hold back a token
 )
 

@@ -15,7 +15,9 @@ type action struct {
 	changes bool
 	// destroys says that it ends something that does not come back: its key has to be a shifted letter.
 	destroys bool
-	run      func(*Model) tea.Cmd
+	// many says that it is for a fleet of many hosts: it is there in no other.
+	many bool
+	run  func(*Model) tea.Cmd
 }
 
 // does makes an action's run of a method that needs no command.
@@ -73,6 +75,7 @@ func (k *keymap) actions() []action {
 		{name: "queue", group: groupSee, key: &k.Queue, run: shows(viewQueue)},
 		{name: "events", group: groupSee, key: &k.Events, run: shows(viewEvents)},
 		{name: "history", group: groupSee, key: &k.History, run: shows(viewHistory)},
+		{name: "nodes", group: groupSee, key: &k.Nodes, many: true, run: shows(viewNodes)},
 		{name: "go-to", group: groupSee, key: &k.GoTo, run: (*Model).goTo},
 		{name: "waiting", group: groupSee, key: &k.Waiting, run: (*Model).nextWaiting},
 		{name: "filter", group: groupSee, key: &k.Filter, run: does((*Model).startFilter)},
@@ -134,6 +137,9 @@ func (m *Model) command(msg tea.KeyPressMsg) tea.Cmd {
 
 // perform runs an action, or says why it is off.
 func (m *Model) perform(a *action) tea.Cmd {
+	if a.many && !m.many() {
+		return nil
+	}
 	if a.changes && m.opts.ReadOnly {
 		return m.say(levelInfo, a.key.Help().Desc+" is off: this console is read-only", "")
 	}

@@ -7,7 +7,7 @@ import (
 
 // dataAge is the age of the oldest of what is shown. A daemon that is down has a bar of its own.
 func (m *Model) dataAge() time.Duration {
-	a := age(m.now, m.ix.File.ReadAt)
+	a := m.baseAge()
 	if m.ix.Daemon.Running {
 		a = max(a, age(m.now, m.ix.Daemon.AnsweredAt))
 	}
@@ -44,7 +44,9 @@ func (m *Model) alertLines(w int) []string {
 		}
 		bar(m.dangerBar, title, why)
 	}
-	if e := m.ix.File.Error; e != "" {
+	if m.many() {
+		m.clusterAlerts(bar)
+	} else if e := m.ix.File.Error; e != "" {
 		bar(m.dangerBar, "RESERVATION FILE BROKEN", "dispatches are refused · "+e+" · `fleetdeck doctor` says how to mend it")
 	}
 	if m.ix.mismatched > 0 {

@@ -9,15 +9,31 @@ import (
 	"fleetdeck/fleet"
 )
 
-// short is a tree's path for people.
-func (m *Model) short(tree string) string { return clean(fleet.ShortPath(tree, m.opts.Home)) }
+// short is a tree's path for people, behind its node where that is another host.
+func (m *Model) short(tree string) string {
+	node, path := fleet.Where(tree)
+	if path = fleet.ShortPath(path, m.opts.Home); node != "" {
+		path = fleet.At(node, path)
+	}
+	return clean(path)
+}
 
-// inList is a tree's path in a list, whose title names the directory that all of them lie in.
+// inList is a tree's path in a list, whose title names the directory that all of them lie in. It stands behind its node where that is
+// another host.
 func (m *Model) inList(tree string) string {
-	if rest, ok := strings.CutPrefix(tree, m.ix.root+"/"); ok && m.ix.root != "" {
+	node, path := fleet.Where(tree)
+	if path = m.below(path); node != "" {
+		return fleet.At(node, path)
+	}
+	return path
+}
+
+// below is a path without the directory that all trees lie in.
+func (m *Model) below(path string) string {
+	if rest, ok := strings.CutPrefix(path, m.ix.root+"/"); ok && m.ix.root != "" {
 		return rest
 	}
-	return fleet.ShortPath(tree, m.opts.Home)
+	return fleet.ShortPath(path, m.opts.Home)
 }
 
 // describe is a member for a question about it.

@@ -69,7 +69,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			m := still(s, 120, 40, Options{Home: home})
 			b.ReportAllocs()
 			for b.Loop() {
-				m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+				m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 				m.View()
 			}
 		})
@@ -100,7 +100,7 @@ func BenchmarkStorm(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.StartTimer()
-				m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+				m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 				m.View()
 			}
 		})

@@ -9,6 +9,7 @@ type column[T any] struct {
 	grow  int  // its share of the width that is left over
 	most  int  // how far it stretches, 0 for no limit
 	from  int  // how wide the list must be for it to be shown
+	many  bool // it is for a fleet of many hosts
 	end   bool // what does not fit is cut from the start, as in paths and ids
 	// cell is its text in a row, which may be anybody's, and its style. w is how wide it will be.
 	cell func(x T, w int) (string, paint)
@@ -21,12 +22,12 @@ const (
 	lead = 3 // the mark of the row, a glyph and a space
 )
 
-// share divides a list of w cells among columns. A column that is not shown gets 0.
-func share[T any](cols []column[T], w int) []int {
+// share divides a list of w cells, of many hosts or of one, among columns. A column that is not shown gets 0.
+func share[T any](cols []column[T], w int, many bool) []int {
 	out := make([]int, len(cols))
 	left := w - lead + gap
 	for i, c := range cols {
-		if w >= c.from && c.w+gap <= left {
+		if w >= c.from && (many || !c.many) && c.w+gap <= left {
 			out[i] = c.w
 			left -= c.w + gap
 		}
@@ -49,7 +50,7 @@ func share[T any](cols []column[T], w int) []int {
 
 // table draws the visible rows below the column titles.
 func (l *list[T]) table(m *Model, w, h int, focused, showSelected bool) []string {
-	ws := share(l.cols, w)
+	ws := share(l.cols, w, l.many)
 	l.widths = ws
 	var out []string
 	if h > 3 {

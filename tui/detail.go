@@ -49,6 +49,10 @@ func (m *Model) detailOf() (title string, body func(w, h int) []string) {
 		if d, ok := m.history.current(); ok {
 			return clean(d.What), text(func(w int) []string { return m.historyDetail(d, w) })
 		}
+	case viewNodes:
+		if n, ok := m.nodes.current(); ok {
+			return clean(n.Name), text(func(w int) []string { return m.nodeDetail(n, w) })
+		}
 	default:
 		if t, ok := m.trees.current(); ok {
 			if x := m.ix.member[t.Member]; x != nil {
@@ -80,7 +84,7 @@ func (m *Model) fact(name, value string, w int) string {
 
 // treeDetail says why a tree without a member is as it is.
 func (m *Model) treeDetail(t *fleet.TreeRow, w int) []string {
-	out := []string{" " + cut(fleet.ShortPath(t.Tree, m.opts.Home), w-2)}
+	out := []string{" " + cut(m.short(t.Tree), w-2)}
 	if t.Branch != "" {
 		dirt := "clean"
 		if t.Dirty {
@@ -117,10 +121,15 @@ func (m *Model) treeDetail(t *fleet.TreeRow, w int) []string {
 	case t.Occupancy == fleet.Unsure:
 		out = append(out, " "+m.occupancy(t.Occupancy).String(), "")
 		why := "The daemon does not answer: who may be in it is not known. Nobody is dispatched into it meanwhile."
-		if m.ix.File.Error != "" {
+		if m.etcdAway() != "" {
+			why = "etcd is not heard: what is on its way to it is not known. Nobody is dispatched into it meanwhile."
+		} else if m.ix.File.Error != "" {
 			why = "The reservation file cannot be read: what is on its way to it is not known. Nobody is dispatched into it meanwhile."
 		}
 		para(m.warn, why)
+	case t.Occupancy == fleet.Taken && m.elsewhere(t.Node):
+		out = append(out, " "+m.occupancy(t.Occupancy).String(), "", m.fact("node", t.Node, w), m.fact("id", t.Reservation, w), "")
+		para("", "A member of that host holds it, of whom it has told nothing yet.")
 	case t.Missing:
 		out = append(out, " "+m.danger.of("! gone"), "")
 		para("", "The directory is not there any more.")
@@ -223,6 +232,8 @@ func (m *Model) hold(t *fleet.TreeRow, e *fleet.ReservationRow, w int) []string 
 		if len(l.Also) > 0 {
 			out = append(out, m.fact("holds", m.holds(&fleet.Member{Tree: l.Tree, Also: l.Also}), w))
 		}
+	} else if m.elsewhere(t.Node) {
+		out = append(out, m.fact("node", t.Node, w))
 	} else {
 		out = append(out, m.fact("launch", "the daemon has none yet", w))
 	}
@@ -231,7 +242,7 @@ func (m *Model) hold(t *fleet.TreeRow, e *fleet.ReservationRow, w int) []string 
 	} else {
 		out = append(out, m.fact("file", "no entry: the launch alone holds the tree", w))
 	}
-	return append(out, m.ends(left, w)...)
+	return append(out, m.ends(t.Node, left, w)...)
 }
 
 // since says how long ago a moment was.

@@ -15,16 +15,18 @@ func (m *Model) entryKind() kind[*fleet.ReservationRow] {
 	profile := func(e row) string { return e.Profile }
 	by := func(e row) string { return dispatcher(e.Dispatcher) }
 	verdict := func(e row) string { return string(e.Verdict) }
+	node := func(e row) string { return e.Node }
 	return kind[row]{
 		title: "Reservations",
 		key:   func(e row) string { return e.Tree + "\x00" + e.ID },
 		text: func(e row) string {
-			return strings.Join([]string{e.Tree, verdict(e), e.Role, e.Profile, e.Slot, e.ID, e.Dispatcher.Program, e.Dispatcher.Host}, " ")
+			return strings.Join([]string{e.Tree, e.Node, verdict(e), e.Role, e.Profile, e.Slot, e.ID, e.Dispatcher.Program, e.Dispatcher.Host}, " ")
 		},
 		look:   func(e row) look { return m.verdict(e.Verdict) },
-		fields: map[string]func(row) string{"verdict": verdict, "state": verdict, "role": role, "profile": profile, "by": by, "id": func(e row) string { return e.ID }},
+		fields: map[string]func(row) string{"verdict": verdict, "state": verdict, "role": role, "profile": profile, "by": by, "node": node, "id": func(e row) string { return e.ID }},
 		columns: []column[row]{
-			{title: "TREE", w: 14, grow: 3, most: 64, end: true, by: ordered(func(e row) string { return e.Tree }), cell: func(e row, _ int) (string, paint) { return m.inList(e.Tree), "" }},
+			{title: "TREE", w: 14, grow: 3, most: 64, end: true, by: ordered(func(e row) string { return e.Tree }), cell: func(e row, _ int) (string, paint) { return m.treeIn(m.entries, e.Tree), "" }},
+			{title: "NODE", w: 8, from: 70, many: true, by: ordered(node), cell: func(e row, _ int) (string, paint) { return m.nodeCell(e.Node) }},
 			{title: "VERDICT", w: 7, by: ordered(verdict), cell: func(e row, _ int) (string, paint) { l := m.verdict(e.Verdict); return l.word, l.paint }},
 			{title: "LEFT", w: 6, by: func(a, b row) int { return a.ExpiresAt.Compare(b.ExpiresAt) }, cell: func(e row, _ int) (string, paint) {
 				if e.Verdict == fleet.VerdictPending || e.Verdict == fleet.VerdictInvalid && !e.Droppable {
@@ -38,7 +40,7 @@ func (m *Model) entryKind() kind[*fleet.ReservationRow] {
 			{title: "BY", w: 14, grow: 2, most: 40, from: 100, by: ordered(by), cell: func(e row, _ int) (string, paint) { return by(e), m.faint }},
 			{title: "ID", w: 10, grow: 1, most: 28, from: 116, end: true, by: ordered(func(e row) string { return e.ID }), cell: func(e row, _ int) (string, paint) { return e.ID, m.faint }},
 		},
-		groups: []grouping[row]{{"verdict", verdict}, {"dispatcher", by}, {"role", role}},
+		groups: []grouping[row]{{name: "verdict", of: verdict}, {name: "dispatcher", of: by}, {name: "role", of: role}, {name: "node", of: node, many: true}},
 		fault:  entryFault,
 		empty: func() [2]string {
 			return [2]string{"no reservation stands", "each dispatch leaves one here until its worker is listed"}
@@ -70,7 +72,7 @@ func dispatcher(d fleet.Dispatcher) string {
 // entryDetail is everything about a reservation.
 func (m *Model) entryDetail(e *fleet.ReservationRow, w int) []string {
 	v := m.verdict(e.Verdict)
-	out := []string{" " + cut(fleet.ShortPath(e.Tree, m.opts.Home), w-2)}
+	out := []string{" " + cut(m.short(e.Tree), w-2)}
 	left := e.Deadline.Remaining(m.now)
 	if e.Verdict != fleet.VerdictPending {
 		why := map[fleet.Verdict]string{
@@ -89,7 +91,7 @@ func (m *Model) entryDetail(e *fleet.ReservationRow, w int) []string {
 	}
 	out = append(out, "", m.fact("for", e.Role+" on "+e.Profile, w))
 	out = append(out, m.writer(e, w)...)
-	return append(out, m.ends(left, w)...)
+	return append(out, m.ends(e.Node, left, w)...)
 }
 
 // writer says who wrote a reservation, and when.
@@ -104,14 +106,18 @@ func (m *Model) writer(e *fleet.ReservationRow, w int) []string {
 	return append(out, m.fact("id", e.ID, w))
 }
 
-// ends says what ends a live reservation.
-func (m *Model) ends(left time.Duration, w int) []string {
+// ends says what ends a live reservation of a node.
+func (m *Model) ends(node string, left time.Duration, w int) []string {
 	out := []string{"", " " + m.strong.of("Ends when")}
+	release := "you release it: " + m.keys.Release.Help().Key
+	if m.elsewhere(node) {
+		release = "it is released on " + clean(node)
+	}
 	for _, s := range []string{
 		"its worker is listed",
 		"its dispatch is provably refused",
 		"its grace runs out, in " + countdown(left),
-		"you release it: " + m.keys.Release.Help().Key,
+		release,
 	} {
 		out = append(out, " "+m.faint.of("·")+" "+cut(s, w-4))
 	}

@@ -85,7 +85,7 @@ func (m *Model) eventKind() kind[*deed] {
 				return text, style(d)
 			}},
 		},
-		groups: []grouping[*deed]{{"tree", func(d *deed) string { return m.short(d.Tree) }}, {"event", what}, {"level", level}},
+		groups: []grouping[*deed]{{name: "tree", of: func(d *deed) string { return m.short(d.Tree) }}, {name: "event", of: what}, {name: "level", of: level}},
 		fault:  func(d *deed) bool { return d.Level == levelWarn || d.Level == levelAlarm },
 		empty:  func() [2]string { return [2]string{"nothing has happened yet", ""} },
 	}

@@ -28,7 +28,7 @@ func TestFilterLooksAtRowsAsTheyAreAndWhereTheyAre(t *testing.T) {
 	}
 	m.trees.filter("wanted")
 	wants("at first", "/src/a")
-	m.Update(snapshotMsg{gen: m.polling.gen, snap: snapshot("main", "wanted", "wanted")})
+	m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(snapshot("main", "wanted", "wanted"))})
 	wants("once the rows have changed", "/src/b", "/src/c")
 	typed(m, "-")
 	wants("in another order", "/src/c", "/src/b")

@@ -94,6 +94,9 @@ func (d *finder) pick(m *Model) string {
 		typed = m.opts.Home + "/" + rest
 	}
 	// A path is meant as it is typed, whatever it resembles.
+	if node, _ := fleet.Where(typed); node != "" && m.many() {
+		return typed
+	}
 	if strings.HasPrefix(typed, "/") || strings.HasPrefix(typed, ".") {
 		return typed
 	}

@@ -72,6 +72,9 @@ func (m *Model) context() []key.Binding {
 	} else if x != nil {
 		out = append(out, goes)
 	}
+	if l == viewNodes && len(m.nodes.shown) > 0 {
+		out = append(out, goes)
+	}
 	if l == viewQueue && len(m.queue.shown) > 0 {
 		out = append(out, k.Unqueue)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func still(s fleet.Snapshot, w, h int, opts Options) *Model {
 	m.Init()
 	m.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	m.choices = m.fleet.Choices()
-	m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+	m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 	m.Update(screenMsg{gen: m.screen.gen, screen: apiScreen()})
 	return m
 }
@@ -108,7 +109,7 @@ var dialogs = []struct {
 	{"outdated", func(m *Model) {
 		s := example(instant(0))
 		s.Members[0].CharterOutdated, s.Keeper.Broken = true, 1
-		m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+		m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 		typed(m, "2")
 	}},
 	{"several", func(m *Model) { // an agent over three trees, from the second of them
@@ -120,7 +121,7 @@ var dialogs = []struct {
 		for _, i := range []int{2, 5} {
 			s.Trees[i].Occupancy, s.Trees[i].Member = fleet.Taken, s.Members[0].ID
 		}
-		m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+		m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 		typed(m, "j", "j")
 	}},
 	{"members", func(m *Model) { typed(m, "2") }},
@@ -134,9 +135,24 @@ var dialogs = []struct {
 		s.Daemon = fleet.DaemonInfo{Error: "dial /run/user/1000/fleetdeck/fleetd.sock: connection refused"}
 		s.File.Error = "line 3: a string is not closed"
 		s.Lock = fleet.LockInfo{State: "held", Holder: &fleet.LockHolder{Pid: 4242, Program: "python3 dispatch.py", Since: day.Add(-14 * time.Second)}}
-		m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+		m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 		m.record(end{level: levelAlarm, text: "refused: ~/src/api is occupied by 01JEABCD0001 since 06:28", hint: "send it a message, or choose another tree"}, "")
 	}},
+	{"cluster", func(m *Model) { manyHosts(m, nil) }},
+	{"cluster-waiting", func(m *Model) { // the member of another host
+		manyHosts(m, nil)
+		m.trees.goTo(fleet.At("crane", home+"/src/web"))
+		m.Update(nil)
+	}},
+	{"cluster-members", func(m *Model) { manyHosts(m, nil); typed(m, "2", "G", "k", "k") }},
+	{"cluster-lost", func(m *Model) { manyHosts(m, nil); typed(m, "2", "/", "l", "o", "s", "t", "enter") }},
+	{"cluster-slots", func(m *Model) { manyHosts(m, nil); typed(m, "3", "j") }},
+	{"cluster-reservations", func(m *Model) { manyHosts(m, nil); typed(m, "4") }},
+	{"cluster-help", func(m *Model) { manyHosts(m, nil); typed(m, "?") }},
+	{"nodes", func(m *Model) { manyHosts(m, nil); typed(m, "8") }},
+	{"node-lost", func(m *Model) { manyHosts(m, nil); typed(m, "8", "j") }},
+	{"partition", func(m *Model) { manyHosts(m, partitioned) }},
+	{"partition-nodes", func(m *Model) { manyHosts(m, partitioned); typed(m, "8") }},
 	{"waiting-for-the-lock", func(m *Model) {
 		typed(m, "j", "j", "s", "enter")
 		m.Update(lockMsg{fleet.LockInfo{State: "held", Holder: &fleet.LockHolder{Pid: 4242, Program: "python3 dispatch.py", Since: day}}})
@@ -326,9 +342,9 @@ func TestNoFrameIsLargerThanTheScreen(t *testing.T) {
 // evil is text that would do harm if it were drawn as it is.
 const evil = "a\x1b[2J\x1b]0;owned\x07\x1b[31mred\u202eevil\u200b\u2066\r\nb\tc\x9b1mä漢字👩‍👩‍👧🇩🇪e\u0301\u0301\u0301\u0301\u0301\u0301\x00\xff" + "\x1bP1;2|x\x1b\\"
 
-// hostile is a fleet whose every text is evil.
+// hostile is a fleet of many hosts whose every text is evil.
 func hostile() fleet.Snapshot {
-	s := example(instant(0))
+	s := inCluster(example(instant(0)))
 	long := evil + strings.Repeat("漢x", 5000)
 	for i := range s.Trees {
 		s.Trees[i].Tree += "/" + long
@@ -378,6 +394,34 @@ func hostile() fleet.Snapshot {
 	for i := range s.Trees {
 		s.Trees[i].Foreign.Agent = evil
 	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		n.Name, n.Host, n.Version, n.Members = n.Name+evil, long, evil, slices.Clone(n.Members)
+		for j := range n.Members {
+			n.Members[j].Role, n.Members[j].Tree = evil, long
+		}
+		for j := range n.Held {
+			n.Held[j].Role, n.Held[j].Tree, n.Held[j].Slot, n.Held[j].State = evil, long, evil, evil
+		}
+	}
+	for i := range s.Trees {
+		s.Trees[i].Node += evil
+	}
+	for i := range s.Members {
+		s.Members[i].Node += evil
+	}
+	for i := range s.Slots {
+		s.Slots[i].Node = evil
+	}
+	for i := range s.Reservations {
+		s.Reservations[i].Node += evil
+	}
+	s.Cluster.Fleet, s.Cluster.Error = evil, long
+	for i := range s.Cluster.Endpoints {
+		e := &s.Cluster.Endpoints[i]
+		e.URL, e.Name, e.Version = evil, evil, evil
+	}
+	s.Cluster.Endpoints[0].Error = long
 	s.Keeper.Error = evil
 	s.Daemon.Error, s.Daemon.Running = evil, false
 	s.Lock = fleet.LockInfo{State: "held", Holder: &fleet.LockHolder{Pid: 1, Program: long, Since: day.Add(-time.Minute)}}

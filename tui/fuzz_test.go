@@ -51,7 +51,7 @@ func FuzzNoInputBreaksTheConsole(f *testing.F) {
 			case b == 2:
 				s := snaps[int(next())%len(snaps)]
 				s.Rev = m.serial + uint64(step) + 2
-				msg = snapshotMsg{gen: m.polling.gen, snap: s}
+				msg = snapshotMsg{gen: m.polling.gen, ix: newIndex(s)}
 			case b == 3:
 				msg = screenMsg{gen: m.screen.gen, screen: fleet.Screen{Lines: []string{evil}, Styled: []string{evil}, Title: evil, Rev: uint64(step), Cursor: fleet.Cursor{X: int(next()) - 9, Y: int(next()) - 9, Visible: true}}}
 			case b == 4:

@@ -56,7 +56,7 @@ func (m *Model) tabs(w int) string {
 	}
 	for _, brand := range []string{m.brand.of(" fleetdeck") + "  ", " "} {
 		var s []string
-		for v := viewTrees; v <= lastView; v++ {
+		for v := viewTrees; v <= m.lastTab(); v++ {
 			s = append(s, m.tabOf(v, true))
 		}
 		if line := brand + strings.Join(s, "  ") + mode; width(line) <= w {
@@ -64,7 +64,7 @@ func (m *Model) tabs(w int) string {
 		}
 	}
 	var s []string
-	for v := viewTrees; v <= lastView; v++ {
+	for v := viewTrees; v <= m.lastTab(); v++ {
 		s = append(s, m.tabOf(v, v == m.view))
 	}
 	return " " + strings.Join(s, " ") + mode
@@ -74,7 +74,7 @@ func (m *Model) tabs(w int) string {
 func (m *Model) tabAt(x int) (view, bool) {
 	line := ansi.Strip(m.tabs(m.width))
 	at := 0
-	for v := viewTrees; v <= lastView; v++ {
+	for v := viewTrees; v <= m.lastTab(); v++ {
 		for _, words := range []bool{true, false} {
 			s := ansi.Strip(m.tabOf(v, words))
 			if i := strings.Index(line[at:], s); i >= 0 {
@@ -91,7 +91,7 @@ func (m *Model) tabAt(x int) (view, bool) {
 
 // tabOf is a view's key, and its name where words is set.
 func (m *Model) tabOf(v view, words bool) string {
-	k := [...]key.Binding{m.keys.Trees, m.keys.Members, m.keys.Slots, m.keys.Reservations, m.keys.Queue, m.keys.Events, m.keys.History}[v]
+	k := [...]key.Binding{m.keys.Trees, m.keys.Members, m.keys.Slots, m.keys.Reservations, m.keys.Queue, m.keys.Events, m.keys.History, m.keys.Nodes}[v]
 	s := k.Help().Key
 	if words {
 		s += " " + k.Help().Desc
@@ -102,7 +102,8 @@ func (m *Model) tabOf(v view, words bool) string {
 	return m.faint.of(s)
 }
 
-// truth says whether what is shown can be trusted: the daemon, the lock, the keeper, the file and the age of it all.
+// truth says whether what is shown can be trusted: the daemon, the lock, the keeper, the file, or the cluster that stands in its place, and
+// the age of it all.
 func (m *Model) truth() string {
 	if !m.ix.loaded {
 		return m.faint.of("reading the fleet")
@@ -144,12 +145,17 @@ func (m *Model) truth() string {
 	default:
 		add(m.faint, "no keeper")
 	}
-	if m.ix.File.Error == "" {
+	base := "file"
+	switch {
+	case m.many():
+		base = "etcd"
+		s = append(s, m.etcd())
+	case m.ix.File.Error == "":
 		add("", "file ok")
-	} else {
+	default:
 		add(m.danger, "file broken")
 	}
-	file, daemon := age(m.now, m.ix.File.ReadAt), age(m.now, m.ix.Daemon.AnsweredAt)
+	file, daemon := m.baseAge(), age(m.now, m.ix.Daemon.AnsweredAt)
 	if !m.ix.Daemon.Running {
 		daemon = 0 // that it is down is said already
 	}
@@ -157,10 +163,10 @@ func (m *Model) truth() string {
 	case file > fresh && daemon > fresh:
 		add(m.warn, "%s old", seconds(max(file, daemon)))
 	case file > fresh:
-		add(m.warn, "file %s old", seconds(file))
+		add(m.warn, "%s %s old", base, seconds(file))
 	case daemon > fresh:
 		add(m.warn, "daemon's data %s old", seconds(daemon))
-	case m.ix.Daemon.Running && m.ix.File.Error == "" && !m.opts.Recorded:
+	case m.ix.Daemon.Running && m.ix.File.Error == "" && m.etcdAway() == "" && !m.opts.Recorded:
 		add("", "live")
 	}
 	m.counting = m.counting || max(file, daemon) > fresh

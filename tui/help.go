@@ -23,6 +23,7 @@ func (d *helpDialog) lines(m *Model, w, h int) []string {
 		for _, a := range g.actions {
 			hp := a.key.Help()
 			switch {
+			case a.many && !m.many():
 			case !bound(*a.key):
 				col = append(col, m.faint.of(pad(":"+a.name, 10)+" "+hp.Desc))
 			case a.changes && m.opts.ReadOnly:

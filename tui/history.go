@@ -50,7 +50,7 @@ func (m *Model) historyKind() kind[*fleet.Deed] {
 			{title: "MESSAGE", w: 10, grow: 3, from: 74, cell: func(d row, _ int) (string, paint) { return cmp.Or(d.Message, d.Command), "" }},
 			{title: "BY", w: 12, grow: 1, most: 40, from: 130, by: ordered(by), cell: func(d row, _ int) (string, paint) { return by(d), m.faint }},
 		},
-		groups: []grouping[row]{{"what", what}, {"outcome", outcome}, {"tree", func(d row) string { return m.short(d.Tree) }}, {"console", by}},
+		groups: []grouping[row]{{name: "what", of: what}, {name: "outcome", of: outcome}, {name: "tree", of: func(d row) string { return m.short(d.Tree) }}, {name: "console", of: by}},
 		fault:  func(d row) bool { return d.Outcome != "done" && d.Outcome != "cancelled" },
 		empty: func() [2]string {
 			return [2]string{"no console was told to do anything yet", "each command that one issues is kept here, with how it ended"}

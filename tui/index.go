@@ -28,6 +28,9 @@ type index struct {
 	slots        []*fleet.Slot
 	queue        []*fleet.QueueRow
 	history      []*fleet.Deed
+	nodes        []*fleet.Node
+
+	lost map[string]bool // nodes, by name
 
 	tree map[string]*fleet.TreeRow
 
@@ -72,6 +75,13 @@ func newIndex(s fleet.Snapshot) index {
 	ix.history = make([]*fleet.Deed, len(s.History))
 	for i := range s.History {
 		ix.history[len(s.History)-1-i] = &s.History[i]
+	}
+	ix.nodes = sorted(s.Nodes, func(a, b *fleet.Node) int { return cmp.Compare(a.Name, b.Name) })
+	ix.lost = make(map[string]bool)
+	for _, n := range ix.nodes {
+		if n.Lost {
+			ix.lost[n.Name] = true
+		}
 	}
 	for _, q := range ix.queue {
 		ix.queued++
@@ -126,21 +136,25 @@ func newIndex(s fleet.Snapshot) index {
 // longRoot is how long a directory must be for rows to leave it out.
 const longRoot = 24
 
-// commonRoot is the directory that holds every one of the sorted trees, if its name is long.
+// commonRoot is the directory that holds every one of the trees, on whichever host, if its name is long.
 func commonRoot(trees []*fleet.TreeRow) string {
 	if len(trees) < 2 {
 		return ""
 	}
-	first, last := trees[0].Tree, trees[len(trees)-1].Tree
-	n := 0
-	for n < min(len(first), len(last)) && first[n] == last[n] {
-		n++
+	_, root := fleet.Where(trees[0].Tree)
+	for _, t := range trees[1:] {
+		_, path := fleet.Where(t.Tree)
+		n := 0
+		for n < min(len(root), len(path)) && root[n] == path[n] {
+			n++
+		}
+		root = root[:n]
 	}
-	n = strings.LastIndexByte(first[:n], '/')
+	n := strings.LastIndexByte(root, '/')
 	if n < longRoot {
 		return ""
 	}
-	return first[:n]
+	return root[:n]
 }
 
 // sorted is pointers to rows in order. The rows themselves belong to the snapshot and stay where they are.

@@ -14,10 +14,10 @@ type keymap struct {
 	Up, Down, Top, Bottom, HalfUp, HalfDown, PageUp, PageDown key.Binding
 	NextPane, PrevPane, Placement, Zoom                       key.Binding
 
-	Trees, Members, Slots, Reservations, Queue, Events, History key.Binding
-	GoTo, Waiting, Filter, Faults, Group                        key.Binding
-	SortNext, SortPrev, SortReverse, Refresh, Palette, Help     key.Binding
-	Mark, Range, MarkAll                                        key.Binding
+	Trees, Members, Slots, Reservations, Queue, Events, History, Nodes key.Binding
+	GoTo, Waiting, Filter, Faults, Group                               key.Binding
+	SortNext, SortPrev, SortReverse, Refresh, Palette, Help            key.Binding
+	Mark, Range, MarkAll                                               key.Binding
 
 	Spawn, Enqueue, Attach, Message, Answer  key.Binding
 	Shell, Edit, Diff, Explain, Copy, CopyID key.Binding
@@ -52,6 +52,7 @@ func newKeymap() keymap {
 		Queue:        bind("5", "queue", "5"),
 		Events:       bind("6", "events", "6"),
 		History:      bind("7", "history", "7"),
+		Nodes:        bind("8", "nodes", "8"),
 
 		GoTo:        bind("o", "go to slot, member, tree", "o"),
 		Waiting:     bind("w", "next that waits for you", "w"),

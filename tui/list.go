@@ -36,13 +36,15 @@ type kind[T any] struct {
 type grouping[T any] struct {
 	name string
 	of   func(T) string
+	many bool // for a fleet of many hosts
 }
 
 // list is rows with a cursor, a filter, an order and marks.
 type list[T any] struct {
 	kind[T]
 	cursor
-	all, shown []T // in the order that is shown
+	all, shown []T  // in the order that is shown
+	many       bool // the rows are of many hosts
 
 	query  string
 	terms  []term

@@ -54,7 +54,7 @@ func TestOrderIsKeptAcrossSnapshotsAndTheCursorStaysOnItsRow(t *testing.T) {
 	if want[0] != "release/2026.11-hardening" || want[len(want)-1] != "checkout-v2" {
 		t.Errorf("the order is %q", want)
 	}
-	m.Update(snapshotMsg{gen: m.polling.gen, snap: example(instant(0))})
+	m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(example(instant(0)))})
 	if diff := cmp.Diff(want, order()); diff != "" {
 		t.Errorf("after a snapshot (-want +got):\n%s", diff)
 	}
@@ -183,7 +183,7 @@ func TestMarksFollowTheirRowsAndGoWithThem(t *testing.T) {
 		t.Fatalf("marked: %q", got)
 	}
 	s.Trees = s.Trees[3:]
-	m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+	m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 	if got := m.chosenTrees(); len(got) != 2 || got[0] != home+"/src/fleet-core" {
 		t.Errorf("once a marked tree is gone: %q", got)
 	}

@@ -16,12 +16,14 @@ type lists struct {
 	queue   *list[*fleet.QueueRow]
 	events  *list[*deed]
 	history *list[*fleet.Deed]
+	nodes   *list[*fleet.Node]
 }
 
 func (m *Model) newLists() lists {
 	l := lists{
 		trees: newList(m.treeKind()), members: newList(m.memberKind()), slots: newList(m.slotKind()), entries: newList(m.entryKind()),
 		queue: newList(m.queueKind()), events: newList(m.eventKind()), history: newList(m.historyKind()),
+		nodes: newList(m.nodeKind()),
 	}
 	l.events.follow, l.history.follow = true, true
 	return l
@@ -29,6 +31,8 @@ func (m *Model) newLists() lists {
 
 // setAll takes the rows of the present snapshot.
 func (m *Model) setAll() {
+	many := m.many()
+	m.trees.many, m.members.many, m.slots.many, m.entries.many = many, many, many, many
 	m.trees.set(m.ix.trees)
 	m.members.set(m.ix.members)
 	m.slots.set(m.ix.slots)
@@ -36,6 +40,7 @@ func (m *Model) setAll() {
 	m.queue.set(m.ix.queue)
 	m.events.set(deeds(m.ix.Events, m.own))
 	m.history.set(m.ix.history)
+	m.nodes.set(m.ix.nodes)
 }
 
 // of is the list of a view.
@@ -53,6 +58,8 @@ func (m *Model) of(v view) lister {
 		return m.events
 	case viewHistory:
 		return m.history
+	case viewNodes:
+		return m.nodes
 	}
 	return m.trees
 }
@@ -71,9 +78,13 @@ func (m *Model) listPane(r rect, v view, p pane) []string {
 	focused := m.pane == p
 	title, note := m.listTitle(v, focused)
 	return m.boxed(r, focused, title, note, func(w, h int) []string {
-		if e := m.ix.File.Error; v == viewReservations && e != "" {
+		if e := m.ix.File.Error; v == viewReservations && e != "" && (!m.many() || len(m.ix.reservations) == 0) {
 			var out []string
-			for _, l := range wrap("the file cannot be read: "+e, w-2) {
+			what := "the file"
+			if m.many() {
+				what = "etcd"
+			}
+			for _, l := range wrap(what+" cannot be read: "+e, w-2) {
 				out = append(out, " "+m.danger.of(l))
 			}
 			return out
@@ -91,6 +102,8 @@ func (m *Model) listPane(r rect, v view, p pane) []string {
 			return rows(m, m.events, w, h, focused, p)
 		case viewHistory:
 			return rows(m, m.history, w, h, focused, p)
+		case viewNodes:
+			return rows(m, m.nodes, w, h, focused, p)
 		}
 		return rows(m, m.trees, w, h, focused, p)
 	})

@@ -20,6 +20,7 @@ var viewsInWords = [...]string{
 	viewQueue:        "Tasks that wait until their tree is free, and those that the keeper gave up.",
 	viewEvents:       "What happened, the newest first, with what this console was told.",
 	viewHistory:      "Each command that a console issued, this one or another, with how it ended and the command line that does the same. It is kept in `history.jsonl` in the state directory.",
+	viewNodes:        "In a fleet of many hosts only: each host, whether its daemon is heard, and how many members, trees and slots it has. Beside it who works there, and etcd's servers as this host sees them. `enter` goes to its members.",
 }
 
 // manual is docs/console.md.
@@ -43,9 +44,15 @@ func manual() string {
 	say("| key | view | shows | columns |")
 	say("| --- | --- | --- | --- |")
 	for v := viewTrees; v <= lastView; v++ {
-		k := [...]key.Binding{m.keys.Trees, m.keys.Members, m.keys.Slots, m.keys.Reservations, m.keys.Queue, m.keys.Events, m.keys.History}[v]
+		k := [...]key.Binding{m.keys.Trees, m.keys.Members, m.keys.Slots, m.keys.Reservations, m.keys.Queue, m.keys.Events, m.keys.History, m.keys.Nodes}[v]
 		say("| `%s` | %s | %s | %s |", k.Help().Key, m.of(v).name(), viewsInWords[v], strings.Join(m.of(v).columnNames(), ", "))
 	}
+	say("")
+	say("In a [fleet of many hosts](cluster.md) trees, members, reservations and slots of all hosts stand in one list, with their node as a column, a")
+	say("group and a field of the filter, such as `node:kite`; a tree of another host is named `NODE:PATH`. What a member of another host is told is told")
+	say("by the command line (`fleetdeck attach`, `screen`, `send`, `stop`), so that it reaches as far as that does. The line under the views names etcd's")
+	say("leader and how soon it answers. Where etcd is not heard a bar says for how long: what other hosts show is of then, and stays. `◇ lost` marks")
+	say("what belongs to a host that is not heard: it stays taken. On one host nothing of this is shown.")
 	say("")
 	say("On a narrow screen the columns to the right go first, and the detail lies below the list; from 40x10 down nothing is drawn but")
 	say("what is needed.")
@@ -101,6 +108,7 @@ func manual() string {
 	fields(&b, m.queue)
 	fields(&b, m.events)
 	fields(&b, m.history)
+	fields(&b, m.nodes)
 	say("")
 	say("## Settings")
 	say("")

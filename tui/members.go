@@ -16,16 +16,17 @@ func (m *Model) memberKind() kind[*fleet.Member] {
 	role := func(x row) string { return x.Role }
 	profile := func(x row) string { return x.Profile }
 	slot := func(x row) string { return x.Slot }
+	node := func(x row) string { return x.Node }
 	return kind[row]{
 		title: "Members",
 		key:   func(x row) string { return x.ID },
 		text: func(x row) string {
-			return strings.Join([]string{x.ID, string(x.State), x.Role, x.Profile, x.Slot, x.Tree, x.StateMessage, x.Task, strings.Join(paths(x.Also), " ")}, " ")
+			return strings.Join([]string{x.ID, x.Node, string(x.State), x.Role, x.Profile, x.Slot, x.Tree, x.StateMessage, x.Task, strings.Join(paths(x.Also), " ")}, " ")
 		},
 		look: func(x row) look { return m.member(x.State) },
 		fields: map[string]func(row) string{
 			"member": func(x row) string { return x.ID }, "state": func(x row) string { return string(x.State) }, "role": role, "profile": profile,
-			"slot": slot, "tree": func(x row) string { return filepath.Base(x.Tree) },
+			"slot": slot, "node": node, "tree": func(x row) string { return filepath.Base(x.Tree) },
 		},
 		columns: []column[row]{
 			{title: "MEMBER", w: 10, grow: 1, most: 28, end: true, by: ordered(func(x row) string { return x.ID }), cell: func(x row, _ int) (string, paint) { return x.ID, "" }},
@@ -47,22 +48,23 @@ func (m *Model) memberKind() kind[*fleet.Member] {
 			}},
 			{title: "TREE", w: 12, grow: 3, most: 60, end: true, by: ordered(func(x row) string { return x.Tree }), cell: func(x row, _ int) (string, paint) {
 				if n := len(x.Also); n > 0 {
-					return m.inList(x.Tree) + fmt.Sprintf(" +%d", n), ""
+					return m.treeIn(m.members, x.Tree) + fmt.Sprintf(" +%d", n), ""
 				}
-				return m.inList(x.Tree), ""
+				return m.treeIn(m.members, x.Tree), ""
 			}},
+			{title: "NODE", w: 8, from: 64, many: true, by: ordered(node), cell: func(x row, _ int) (string, paint) { return m.nodeCell(x.Node) }},
 			{title: "PROFILE", w: 9, from: 68, by: ordered(profile), cell: func(x row, _ int) (string, paint) { return x.Profile, m.faint }},
 			{title: "SLOT", w: 12, from: 90, by: ordered(slot), cell: func(x row, _ int) (string, paint) { return x.Slot, m.faint }},
 			{title: "UP", w: 6, from: 56, by: func(a, b row) int { return a.StartedAt.Compare(b.StartedAt) }, cell: func(x row, _ int) (string, paint) { return m.up(x), m.faint }},
 			{title: "SAYS", w: 14, grow: 4, from: 110, cell: func(x row, _ int) (string, paint) { return x.StateMessage, m.faint }},
 		},
-		groups: []grouping[row]{{"role", role}, {"profile", profile}, {"state", func(x row) string { return string(x.State) }},
-			{"repository", func(x row) string {
+		groups: []grouping[row]{{name: "role", of: role}, {name: "profile", of: profile}, {name: "state", of: func(x row) string { return string(x.State) }},
+			{name: "repository", of: func(x row) string {
 				if t := m.treeRowOf(x.Tree); t != nil {
 					return m.short(repository(t))
 				}
 				return m.short(x.Tree)
-			}}},
+			}}, {name: "node", of: node, many: true}},
 		fault: memberFault,
 		empty: func() [2]string {
 			return [2]string{"nobody is at work", m.keys.Spawn.Help().Key + " dispatches an agent into a tree"}
@@ -72,7 +74,7 @@ func (m *Model) memberKind() kind[*fleet.Member] {
 
 // stateOrder is the states by how much they want a person.
 var stateOrder = map[fleet.State]int{
-	fleet.StateWaiting: 1, fleet.StateUnknown: 2, fleet.StateDone: 3, fleet.StateIdle: 4, fleet.StateWorking: 5, fleet.StateExited: 6,
+	fleet.StateWaiting: 1, fleet.StateLost: 2, fleet.StateUnknown: 3, fleet.StateDone: 4, fleet.StateIdle: 5, fleet.StateWorking: 6, fleet.StateExited: 7,
 }
 
 // memberFault reports whether a member wants a person's attention.
@@ -80,7 +82,7 @@ func memberFault(x *fleet.Member) bool {
 	if !x.Alive() {
 		return x.ExitCode != nil && *x.ExitCode != 0
 	}
-	return x.State == fleet.StateWaiting || x.CharterMismatch || x.CharterOutdated
+	return x.State == fleet.StateWaiting || x.State == fleet.StateLost || x.CharterMismatch || x.CharterOutdated
 }
 
 // up is how long a member has run, or ran.
@@ -110,6 +112,9 @@ func (m *Model) memberDetail(x *fleet.Member, tree string, w, h int) []string {
 	if x.Slot != "" {
 		who += m.faint.of(" · ") + cut(x.Slot, 20)
 	}
+	if m.elsewhere(x.Node) {
+		who += m.faint.of(" · on " + cut(x.Node, 20))
+	}
 	if up := m.up(x); up != "" {
 		who += m.faint.of(" · " + up)
 	}
@@ -125,6 +130,9 @@ func (m *Model) memberDetail(x *fleet.Member, tree string, w, h int) []string {
 		out = append(out, " "+m.danger.of("! its charter is not that of its role: it asked for "+cut(x.RequestedRole, 20)))
 	case x.CharterOutdated && x.Alive():
 		out = append(out, " "+m.warn.of(cut("≠ its role has another charter by now: a restart hands that over", w-2)))
+	}
+	if x.State == fleet.StateLost {
+		out = append(out, " "+m.warn.of(cut("◇ its host is lost: whether it still runs nobody knows, so it keeps what it holds", w-2)))
 	}
 	if !x.Alive() && x.ExitCode != nil {
 		out = append(out, " "+m.faint.of(fmt.Sprintf("it ended with exit code %d", *x.ExitCode)))
@@ -163,6 +171,8 @@ func (m *Model) screenLines(x *fleet.Member, w, h int) []string {
 		return out
 	}
 	switch {
+	case x.State == fleet.StateLost:
+		return note(m.faint, "its screen cannot be seen until its host is back")
 	case s.member != x.ID, !s.seen && s.err == nil:
 		return note(m.faint, "waiting for its screen…")
 	case !s.seen:

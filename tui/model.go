@@ -37,7 +37,8 @@ const (
 	viewQueue
 	viewEvents
 	viewHistory
-	lastView = viewHistory
+	viewNodes // in a fleet of many hosts only
+	lastView  = viewNodes
 )
 
 // pane is a part of a view that keys can go to.

@@ -21,7 +21,7 @@ func TestSelectionFollowsTheTreeNotItsPlace(t *testing.T) {
 	}
 	more := example(instant(0))
 	more.Trees = append([]fleet.TreeRow{{Tree: home + "/src/aaa"}, {Tree: home + "/src/aab"}}, more.Trees[1:]...)
-	m.Update(snapshotMsg{gen: m.polling.gen, snap: more})
+	m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(more)})
 	if got := m.selectedTree(); got != home+"/src/fleet-core" {
 		t.Errorf("after rows came and went above it, selected = %q", got)
 	}
@@ -36,18 +36,18 @@ func TestSelectionOfATreeThatGoesStaysAtItsPlace(t *testing.T) {
 	m := still(s, 120, 40, Options{Home: home})
 	typed(m, "j", "j")
 	s.Trees = slices.Delete(s.Trees, 2, 3)
-	m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+	m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 	if got := m.selectedTree(); got != home+"/src/fleet-core" {
 		t.Errorf("selected = %q, want the next tree", got)
 	}
 	typed(m, "G")
 	s.Trees = s.Trees[:3]
-	m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+	m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 	if got := m.selectedTree(); got != home+"/src/fleet-core" {
 		t.Errorf("selected = %q, want the last that is left", got)
 	}
 	s.Trees = nil
-	m.Update(snapshotMsg{gen: m.polling.gen, snap: s})
+	m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(s)})
 	typed(m, "j", "k", "G", "X", "R", "m")
 	if got := m.selectedTree(); got != "" {
 		t.Errorf("selected = %q in an empty list", got)
@@ -85,7 +85,7 @@ func TestFilter(t *testing.T) {
 			if got := len(m.trees.shown); got != tt.want {
 				t.Errorf("filter %q shows %d trees, want %d", tt.query, got, tt.want)
 			}
-			m.Update(snapshotMsg{gen: m.polling.gen, snap: example(instant(0))})
+			m.Update(snapshotMsg{gen: m.polling.gen, ix: newIndex(example(instant(0)))})
 			if got := len(m.trees.shown); got != tt.want {
 				t.Errorf("after a snapshot filter %q shows %d trees, want %d", tt.query, got, tt.want)
 			}

@@ -65,7 +65,7 @@ func (l *list[T]) sortBy(d int) string {
 	at := l.sorted + 1 // 0 is the order in which they come
 	for range n {
 		at = (at + d + n) % n
-		if at == 0 || l.cols[at-1].by != nil {
+		if at == 0 || l.cols[at-1].by != nil && (l.many || !l.cols[at-1].many) {
 			break
 		}
 	}
@@ -90,7 +90,8 @@ func (l *list[T]) reverse() {
 
 // regroup puts the rows together by the next thing, or not at all. It says by what.
 func (l *list[T]) regroup() string {
-	l.grouped++
+	for l.grouped++; l.grouped < len(l.groups) && l.groups[l.grouped].many && !l.many; l.grouped++ {
+	}
 	if l.grouped >= len(l.groups) {
 		l.grouped = -1
 	}

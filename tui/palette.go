@@ -30,13 +30,17 @@ func (d *palette) search(m *Model) {
 	d.found, d.at = d.found[:0], 0
 	if d.input.value() == "" {
 		for i := range m.all {
-			d.found = append(d.found, i)
+			if !m.all[i].many || m.many() {
+				d.found = append(d.found, i)
+			}
 		}
 		return
 	}
-	names := make([]string, len(m.all))
+	names := make([]string, len(m.all)) // one that is not there is found by nothing
 	for i, a := range m.all {
-		names[i] = a.name + " " + a.key.Help().Desc
+		if !a.many || m.many() {
+			names[i] = a.name + " " + a.key.Help().Desc
+		}
 	}
 	for _, f := range fuzzy.Find(d.input.value(), names) {
 		d.found = append(d.found, f.Index)

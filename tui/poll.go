@@ -28,10 +28,11 @@ type poll struct {
 	err    error // why there is no news
 }
 
+// snapshotMsg brings a snapshot that was made ready on its way, so that no key waits for that.
 type snapshotMsg struct {
-	gen  uint64
-	snap fleet.Snapshot
-	err  error
+	gen uint64
+	ix  index
+	err error
 }
 
 // pollNow abandons the standing question and asks what is known now.
@@ -59,7 +60,10 @@ func (m *Model) askSnapshot(ctx context.Context, d time.Duration, rev uint64) te
 		if ctx.Err() != nil {
 			return nil
 		}
-		return snapshotMsg{gen, s, err}
+		if err != nil {
+			return snapshotMsg{gen: gen, err: err}
+		}
+		return snapshotMsg{gen: gen, ix: newIndex(s)}
 	}
 }
 
@@ -91,16 +95,16 @@ func (m *Model) gotSnapshot(msg snapshotMsg) tea.Cmd {
 	if m.polling.err = msg.err; msg.err != nil {
 		return m.rearm(retry, 0)
 	}
-	alarms := m.newAlarms(msg.snap.Events)
+	alarms := m.newAlarms(msg.ix.Events)
 	before := m.ix
-	m.ix = newIndex(msg.snap)
+	m.ix = msg.ix
 	m.confirm()
 	m.setAll()
 	next := pause
-	if msg.snap.Rev == 0 {
+	if msg.ix.Rev == 0 {
 		next = retry // nothing to wait for the successor of
 	}
-	return tea.Batch(m.rearm(next, msg.snap.Rev), alarms, m.notify(before))
+	return tea.Batch(m.rearm(next, msg.ix.Rev), alarms, m.notify(before))
 }
 
 // newAlarms says what has gone wrong since the last snapshot. What had gone wrong before the first is in the event list.
@@ -207,11 +211,11 @@ func (m *Model) watched() string {
 	}
 	switch m.view {
 	case viewTrees:
-		if t, ok := m.trees.current(); ok && m.ix.member[t.Member] != nil {
+		if t, ok := m.trees.current(); ok && m.ix.member[t.Member] != nil && m.ix.member[t.Member].State != fleet.StateLost {
 			return t.Member
 		}
 	case viewMembers:
-		if x, ok := m.members.current(); ok {
+		if x, ok := m.members.current(); ok && x.State != fleet.StateLost {
 			return x.ID
 		}
 	}

@@ -53,7 +53,7 @@ func (m *Model) queueKind() kind[*fleet.QueueRow] {
 				return q.Task, ""
 			}},
 		},
-		groups: []grouping[row]{{"tree", func(q row) string { return m.short(q.Tree) }}, {"state", state}, {"role", role}},
+		groups: []grouping[row]{{name: "tree", of: func(q row) string { return m.short(q.Tree) }}, {name: "state", of: state}, {name: "role", of: role}},
 		fault:  func(q row) bool { return q.State == taskGivenUp || q.Error != "" },
 		empty: func() [2]string {
 			return [2]string{"no task waits", m.keys.Enqueue.Help().Key + " queues one for a tree; the keeper sends it once the tree is free"}

@@ -121,7 +121,7 @@ func TestFrameCostsNoMoreWhereThereAreMoreRows(t *testing.T) {
 	}{
 		{"a key", func(*Model) tea.Msg { return keyOf("j") }},
 		{"a tick", func(*Model) tea.Msg { return tickMsg{} }},
-		{"a snapshot", func(m *Model) tea.Msg { return snapshotMsg{gen: m.polling.gen, snap: m.ix.Snapshot} }},
+		{"a snapshot", func(m *Model) tea.Msg { return snapshotMsg{gen: m.polling.gen, ix: newIndex(m.ix.Snapshot)} }},
 	} {
 		few, many := cost(1000, tt.msg), cost(10_000, tt.msg)
 		if many > 1.5*few {

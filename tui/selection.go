@@ -34,6 +34,7 @@ func (m *Model) selectedTree() string {
 		if d, ok := m.history.current(); ok {
 			return d.Tree
 		}
+	case viewNodes:
 	default:
 		if t, ok := m.trees.current(); ok {
 			return t.Tree

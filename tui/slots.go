@@ -17,14 +17,15 @@ func (m *Model) slotKind() kind[*fleet.Slot] {
 	role := func(s row) string { return s.Role }
 	profile := func(s row) string { return s.Profile }
 	state := func(s row) string { return s.State }
+	node := func(s row) string { return s.Node }
 	return kind[row]{
 		title: "Slots",
 		key:   func(s row) string { return s.Name },
 		text: func(s row) string {
-			return strings.Join([]string{s.Name, s.State, s.Role, s.Profile, s.Member, s.Tree}, " ")
+			return strings.Join([]string{s.Name, s.Node, s.State, s.Role, s.Profile, s.Member, s.Tree}, " ")
 		},
 		look:   func(s row) look { return m.slot(s.State) },
-		fields: map[string]func(row) string{"slot": func(s row) string { return s.Name }, "state": state, "role": role, "profile": profile, "tree": func(s row) string { return path.Base(s.Tree) }},
+		fields: map[string]func(row) string{"slot": func(s row) string { return s.Name }, "state": state, "role": role, "profile": profile, "node": node, "tree": func(s row) string { return path.Base(s.Tree) }},
 		columns: []column[row]{
 			{title: "SLOT", w: 12, grow: 2, most: 32, by: ordered(func(s row) string { return s.Name }), cell: func(s row, _ int) (string, paint) { return s.Name, "" }},
 			{title: "STATE", w: 8, by: ordered(state), cell: func(s row, _ int) (string, paint) { l := m.slot(s.State); return l.word, l.paint }},
@@ -38,10 +39,11 @@ func (m *Model) slotKind() kind[*fleet.Slot] {
 			}},
 			{title: "ROLE", w: 9, from: 84, by: ordered(role), cell: func(s row, _ int) (string, paint) { return s.Role, "" }},
 			{title: "PROFILE", w: 9, from: 96, by: ordered(profile), cell: func(s row, _ int) (string, paint) { return s.Profile, m.faint }},
-			{title: "TREE", w: 10, grow: 3, most: 60, from: 58, end: true, by: ordered(func(s row) string { return s.Tree }), cell: func(s row, _ int) (string, paint) { return m.inList(s.Tree), "" }},
+			{title: "TREE", w: 10, grow: 3, most: 60, from: 58, end: true, by: ordered(func(s row) string { return s.Tree }), cell: func(s row, _ int) (string, paint) { return m.treeIn(m.slots, s.Tree), "" }},
+			{title: "NODE", w: 8, from: 68, many: true, by: ordered(node), cell: func(s row, _ int) (string, paint) { return m.nodeCell(s.Node) }},
 			{title: "MEMBER", w: 10, grow: 1, most: 28, end: true, by: ordered(func(s row) string { return s.Member }), cell: func(s row, _ int) (string, paint) { return s.Member, m.faint }},
 		},
-		groups: []grouping[row]{{"role", role}, {"profile", profile}, {"state", state}},
+		groups: []grouping[row]{{name: "role", of: role}, {name: "profile", of: profile}, {name: "state", of: state}, {name: "node", of: node, many: true}},
 		fault:  func(s row) bool { return s.State == fleet.SlotBound && m.ix.member[s.Member] == nil },
 		empty: func() [2]string {
 			return [2]string{"no slot is configured", "a [[slots]] entry limits how many members a role may have"}
@@ -65,7 +67,10 @@ func (m *Model) slotDetail(s *fleet.Slot, w int) []string {
 	if s.State == fleet.SlotFree {
 		return append(out, "", " "+cut("The next "+s.Role+" on "+s.Profile+" takes it.", w-2))
 	}
-	out = append(out, m.fact("tree", fleet.ShortPath(s.Tree, m.opts.Home), w), m.fact("member", s.Member, w))
+	out = append(out, m.fact("tree", m.short(s.Tree), w), m.fact("member", s.Member, w))
+	if m.elsewhere(s.Node) {
+		out = append(out, m.fact("node", s.Node, w))
+	}
 	if !s.Since.IsZero() {
 		out = append(out, m.fact("since", s.Since.Local().Format("15:04:05")+" · "+m.since(s.Since), w))
 	}
@@ -75,6 +80,8 @@ func (m *Model) slotDetail(s *fleet.Slot, w int) []string {
 		left := x.Deadline.Remaining(m.now)
 		out = append(out, " "+m.gauge(left, x.Deadline.Wall.Sub(x.AcceptedAt), w-2),
 			" "+cut("Bound once its launch is listed, free if it is not, in "+countdown(left)+".", w-2))
+	} else if s.State == fleet.SlotReserved {
+		out = append(out, " "+cut("Bound once its launch is listed, free if it is not.", w-2))
 	} else {
 		out = append(out, " "+cut("Free once its member has ended.", w-2), "",
 			" "+m.key.of(m.keys.GoTo.Help().Key)+" goes to its member")
@@ -96,7 +103,7 @@ func (m *Model) slotStrip(w int) string {
 		l := m.slot(s.State)
 		word := cut(s.Name, 20)
 		if s.Tree != "" {
-			word += "→" + cut(path.Base(s.Tree), 16)
+			word += "→" + cut(m.named(s.Tree), 16)
 		}
 		if x := m.launchOf(s); x != nil {
 			m.counting = true
@@ -151,6 +158,8 @@ func (m *Model) goTo() tea.Cmd {
 			return m.say(levelInfo, "nobody is in this tree", "")
 		}
 		return m.jump(viewMembers, m.members, x.ID)
+	case viewNodes:
+		return m.membersOfNode()
 	}
 	if tree := m.selectedTree(); tree != "" {
 		return m.jump(viewTrees, m.trees, tree)
@@ -179,6 +188,8 @@ func (m *Model) jump(v view, list lister, id string) tea.Cmd {
 func (m *Model) goesTo() key.Binding {
 	what := "go to its tree"
 	switch m.listed() {
+	case viewNodes:
+		what = "go to its members"
 	case viewSlots, viewTrees:
 		what = "go to its member"
 	case viewMembers:

@@ -128,6 +128,8 @@ func (s *styles) member(st fleet.State) look {
 		return look{"✓", "done", s.done}
 	case fleet.StateExited:
 		return look{"×", "exited", s.gone}
+	case fleet.StateLost:
+		return look{"◇", "lost", s.warn}
 	case fleet.StateUnknown, "":
 		return look{"?", "unknown", s.faint}
 	}

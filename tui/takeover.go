@@ -63,6 +63,8 @@ func (m *Model) open() tea.Cmd {
 			return nil
 		}
 		return m.jump(viewTrees, m.trees, tree)
+	case viewNodes:
+		return m.membersOfNode()
 	}
 	x := m.selectedMember()
 	switch {
@@ -152,6 +154,10 @@ func (m *Model) copyID() tea.Cmd {
 	case viewEvents:
 		if d, ok := m.events.current(); ok {
 			id = d.Member
+		}
+	case viewNodes:
+		if n, ok := m.nodes.current(); ok {
+			id = n.Name
 		}
 	default:
 		if x := m.selectedMember(); x != nil {

@@ -105,7 +105,7 @@ func taken[T any](t *testing.T, l *list[T]) {
 	t.Helper()
 	for w := minWidth; w < 220; w++ {
 		sum, shown := lead-gap, 0
-		for _, c := range share(l.columns, w) {
+		for _, c := range share(l.columns, w, true) {
 			if c > 0 {
 				sum += c + gap
 				shown++

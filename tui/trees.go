@@ -37,6 +37,7 @@ func (m *Model) treeKind() kind[*fleet.TreeRow] {
 		}
 		return ""
 	}
+	node := func(t *fleet.TreeRow) string { return t.Node }
 	return kind[*fleet.TreeRow]{
 		title: "Trees",
 		key:   func(t *fleet.TreeRow) string { return t.Tree },
@@ -46,11 +47,13 @@ func (m *Model) treeKind() kind[*fleet.TreeRow] {
 			"tree": func(t *fleet.TreeRow) string { return filepath.Base(t.Tree) }, "branch": func(t *fleet.TreeRow) string { return t.Branch },
 			"occupancy": func(t *fleet.TreeRow) string { return string(t.Occupancy) }, "role": role, "profile": profile, "member": member,
 			"state": func(t *fleet.TreeRow) string { return cmp.Or(state(t), string(t.Occupancy)) },
+			"node":  node,
 			"repo":  func(t *fleet.TreeRow) string { return filepath.Base(repository(t)) },
 		},
 		columns: []column[*fleet.TreeRow]{
 			{title: "TREE", w: 14, grow: 3, most: 64, end: true, by: ordered(func(t *fleet.TreeRow) string { return t.Tree }),
-				cell: func(t *fleet.TreeRow, _ int) (string, paint) { return m.inList(t.Tree), "" }},
+				cell: func(t *fleet.TreeRow, _ int) (string, paint) { return m.treeIn(m.trees, t.Tree), "" }},
+			{title: "NODE", w: 8, from: 56, many: true, by: ordered(node), cell: func(t *fleet.TreeRow, _ int) (string, paint) { return m.nodeCell(t.Node) }},
 			{title: "BRANCH", w: 9, grow: 2, most: 30, from: 50, by: ordered(func(t *fleet.TreeRow) string { return t.Branch }),
 				cell: func(t *fleet.TreeRow, w int) (string, paint) {
 					if t.Dirty && w > 2 {
@@ -67,8 +70,8 @@ func (m *Model) treeKind() kind[*fleet.TreeRow] {
 			{title: "PROFILE", w: 9, from: 90, by: ordered(profile), cell: func(t *fleet.TreeRow, _ int) (string, paint) { return profile(t), m.faint }},
 			{title: "MEMBER", w: 10, from: 104, end: true, by: ordered(member), cell: func(t *fleet.TreeRow, _ int) (string, paint) { return member(t), m.faint }},
 		},
-		groups: []grouping[*fleet.TreeRow]{{"repository", func(t *fleet.TreeRow) string { return m.short(repository(t)) }}, {"role", role},
-			{"occupancy", func(t *fleet.TreeRow) string { return string(t.Occupancy) }}},
+		groups: []grouping[*fleet.TreeRow]{{name: "repository", of: func(t *fleet.TreeRow) string { return m.short(repository(t)) }}, {name: "role", of: role},
+			{name: "occupancy", of: func(t *fleet.TreeRow) string { return string(t.Occupancy) }}, {name: "node", of: node, many: true}},
 		fault: m.treeFault,
 		empty: func() [2]string {
 			return [2]string{"no tree is known yet", "fleetdeck looks in the roots of its configuration; " + m.keys.Spawn.Help().Key + " dispatches into any path"}
@@ -89,7 +92,11 @@ func repository(t *fleet.TreeRow) string { return cmp.Or(t.Repo, t.Tree) }
 // treeLook is how a tree is: its occupancy, unless a person is asked for or a dispatch is on its way.
 func (m *Model) treeLook(t *fleet.TreeRow) look {
 	l := m.occupancy(t.Occupancy)
-	if x := m.ix.member[t.Member]; x != nil && x.State == fleet.StateWaiting {
+	switch x := m.ix.member[t.Member]; {
+	case m.ix.lost[t.Node]:
+		w := m.member(fleet.StateLost)
+		l.glyph, l.paint = w.glyph, w.paint
+	case x != nil && x.State == fleet.StateWaiting:
 		w := m.member(x.State)
 		l.glyph, l.paint = w.glyph, w.paint
 	}
@@ -111,6 +118,8 @@ func (m *Model) treeNow(t *fleet.TreeRow) look {
 			l.word = "with " + filepath.Base(x.Tree)
 		}
 		return l
+	case m.ix.lost[t.Node]:
+		return m.member(fleet.StateLost)
 	case t.Occupancy == fleet.Reserved:
 		m.counting = true
 		return look{word: countdown(t.Deadline.Remaining(m.now)) + " left", paint: m.reserved}
@@ -126,7 +135,7 @@ func (m *Model) treeFault(t *fleet.TreeRow) bool {
 
 // treeText is what the words of a filter of trees look at.
 func (ix *index) treeText(t *fleet.TreeRow) string {
-	s := append(make([]string, 0, 11), t.Tree, t.Branch, string(t.Occupancy)) // room for all that follows
+	s := append(make([]string, 0, 12), t.Tree, t.Node, t.Branch, string(t.Occupancy)) // room for all that follows
 	if x := ix.member[t.Member]; x != nil {
 		s = append(s, x.ID, x.Role, x.Profile, string(x.State))
 	}

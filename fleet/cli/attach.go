@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fleetdeck/fleet"
 	"fleetdeck/fleet/attach"
 	"fleetdeck/fleet/launch/embedded"
 )
@@ -19,7 +18,7 @@ func newAttachCommand(g *globals) *cobra.Command {
 		Long: `attach takes over the terminal and shows a member's, live: what you type goes to the agent, and ctrl-] detaches. What the agent
 prints is drawn from an emulated screen, so that it cannot change your terminal. Several may attach to one member.
 ` + exitHelp,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: g.anywhere(func(cmd *cobra.Command, args []string) error {
 			s, err := g.open()
 			if err != nil {
 				return err
@@ -49,17 +48,19 @@ prints is drawn from an emulated screen, so that it cannot change your terminal.
 			}
 			g.say("%s", result)
 			return nil
-		},
+		}, "send"),
 	}
 }
 
 // findTerminal finds the member that name means; without a daemon it must be the whole id.
 func (s *session) findTerminal(ctx context.Context, name string) (string, error) {
-	id, err := s.find(ctx, name, true)
-	if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeDaemonUnreachable {
-		if _, serr := os.Stat(filepath.Join(s.dir.Path, "members", filepath.Base(name))); serr == nil {
-			return filepath.Base(name), nil
+	return s.findOrElsewhere(ctx, name, func(name string) (string, error) {
+		id, err := s.findHere(ctx, name, true)
+		if unreachable(err) {
+			if _, serr := os.Stat(filepath.Join(s.dir.Path, "members", filepath.Base(name))); serr == nil {
+				return filepath.Base(name), nil
+			}
 		}
-	}
-	return id, err
+		return id, err
+	})
 }

@@ -10,8 +10,9 @@ import (
 	"fleetdeck/fleet/cluster/etcdrun"
 )
 
-// newHost is a rig that is a node of a fleet of many hosts, with its own state directory and daemon. The fleet has one architect.
-func newHost(t *testing.T, etcd *etcdrun.Cluster, node string) *rig {
+// newHost is a rig that is a node of a fleet of many hosts, with its own state directory and daemon. The fleet has one architect. What
+// the configuration says more of the cluster, or in tables of its own, is more.
+func newHost(t *testing.T, etcd *etcdrun.Cluster, node string, more ...string) *rig {
 	t.Helper()
 	r := newRig(t, strings.Replace(agents, `lock_wait = "10s"`, `lock_wait = "3s"`, 1)+fmt.Sprintf(`
 [[slots]]
@@ -22,7 +23,8 @@ profile = "worker"
 endpoints = [%q]
 fleet = "web"
 node = %q
-`, etcd.Endpoints()[0], node))
+%s
+`, etcd.Endpoints()[0], node, strings.Join(more, "\n")))
 	r.must(nil, "up")
 	return r
 }

@@ -35,15 +35,19 @@ With --commits it prints what differs from where the branch began, its commits f
 commit. That is where HEAD left --base, or else the branch's upstream, the default branch of origin, the branch of the main
 worktree, main, or master.
 ` + exitHelp,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: g.anywhere(func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("base") {
 				if o.base == "" {
 					return usagef("--base: name a commit or a branch")
 				}
 				o.commits = true
 			}
-			return runDiff(cmd.Context(), g, args[0], o)
-		},
+			path, err := g.treeHere(args[0])
+			if err != nil {
+				return err
+			}
+			return runDiff(cmd.Context(), g, path, o)
+		}),
 	}
 	cmd.Flags().BoolVar(&o.stat, "stat", false, "a line for each file only")
 	cmd.Flags().BoolVar(&o.commits, "commits", false, "all since the branch began, its commits first")

@@ -7,9 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -411,35 +409,17 @@ func runLocked(ctx context.Context, s *session, wait time.Duration, args []strin
 		return err
 	}
 	defer unlock()
-	// The lock must not go before CMD does: what would end this program is passed on instead.
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
-	defer signal.Stop(signals)
 	c := exec.Command(args[0], args[1:]...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if err := c.Start(); err != nil {
+	code, err := runPassingSignals(c) // the lock must not go before CMD does
+	if c.Process == nil {
 		return usagef("run %s: %w", args[0], err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- c.Wait() }()
-	for {
-		select {
-		case sig := <-signals:
-			if sig != syscall.SIGINT && sig != syscall.SIGQUIT || !isTerminal(os.Stdin) { // a terminal sends those to both
-				c.Process.Signal(sig)
-			}
-		case err := <-done:
-			if uerr := unlock(); uerr != nil {
-				return uerr
-			}
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) {
-				return err
-			}
-			if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-				return exitError(128 + int(ws.Signal()))
-			}
-			return exitError(exit.ExitCode())
-		}
+	if uerr := unlock(); uerr != nil {
+		return uerr
 	}
+	if code != 0 {
+		return exitError(code)
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -95,15 +96,24 @@ dispatch, takes no lock and changes nothing. It exits with 0 whatever dispatch w
 Of a member, named by its id or the end of it, it says instead who said what it is doing and when, the best witness first: its own
 hook, its report, its terminal's title and progress, its screen, its silence.
 ` + exitHelp,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: g.anywhere(func(cmd *cobra.Command, args []string) error {
 			s, err := g.open()
 			if err != nil {
 				return err
 			}
-			if id, ok := s.memberNamed(cmd.Context(), args[0]); ok {
+			if err := s.treeElsewhere(args[0]); err != nil {
+				return err
+			}
+			_, name := s.elsewhere(args[0])
+			if id, ok := s.memberNamed(cmd.Context(), name); ok {
 				return explainMember(cmd.Context(), s, id)
 			}
-			order, err := o.order(s, args[0])
+			if _, err := os.Lstat(name); err != nil { // no path of this host
+				if there := s.memberElsewhere(cmd.Context(), name); there != nil {
+					return there
+				}
+			}
+			order, err := o.order(s, name)
 			if err != nil {
 				return err
 			}
@@ -115,7 +125,7 @@ hook, its report, its terminal's title and progress, its screen, its silence.
 				return g.printJSON(e)
 			}
 			return printLines(g.out, e.lines())
-		},
+		}),
 	}
 	o.add(cmd)
 	return cmd

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,7 @@ left alone. --status shows that, and --reset lets a tree's entry and its given-u
 			}
 			switch {
 			case status:
-				return runKeepStatus(s)
+				return runKeepStatus(cmd.Context(), s)
 			case cmd.Flags().Changed("reset"):
 				return runKeepReset(cmd.Context(), s, reset)
 			case once:
@@ -61,8 +62,19 @@ left alone. --status shows that, and --reset lets a tree's entry and its given-u
 
 func (s *session) keeperOptions(program string, say func(level, kind, tree, message string)) keeper.Options {
 	return keeper.Options{
-		Dir: s.dir.Path, Config: s.conf, Book: s.ledger, Daemon: s.client, Dispatcher: s.dispatcher(program), Now: process.Now, Say: say,
+		Dir: s.dir.Path, Config: s.ownKeep(), Book: s.ledger, Daemon: daemonOf{s.client}, Dispatcher: s.dispatcher(program), Now: process.Now, Say: say,
 	}
+}
+
+// ownKeep is the configuration as this host's own keeper goes by it: where the fleet has many hosts, [[staff]] is kept by the one that
+// is elected.
+func (s *session) ownKeep() *config.Config {
+	if s.cluster == nil {
+		return s.conf
+	}
+	conf := *s.conf
+	conf.Staff = nil
+	return &conf
 }
 
 func runKeep(ctx context.Context, s *session) error {
@@ -71,7 +83,16 @@ func runKeep(ctx context.Context, s *session) error {
 		return err
 	}
 	s.sayEvent("info", "keeping", "", fmt.Sprintf("%d trees to keep staffed", len(s.conf.Staff)))
-	return errors.Join(k.Run(ctx), k.Close())
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var keeping sync.WaitGroup
+	if s.cluster != nil {
+		keeping.Go(func() { s.keepFleet(ctx, "fleetdeck keep", s.sayEvent) })
+	}
+	err = k.Run(ctx)
+	cancel()
+	keeping.Wait()
+	return errors.Join(err, k.Close())
 }
 
 // sayEvent prints what the keeper says, as `events` does.
@@ -97,6 +118,14 @@ func runKeepOnce(ctx context.Context, s *session) error {
 		return err
 	}
 	report, err := k.Pass(ctx)
+	if s.cluster != nil {
+		all, ferr := s.keepFleetOnce(ctx, say)
+		if elsewhere := new(keptElsewhereError); errors.As(ferr, &elsewhere) {
+			s.warn("%v", elsewhere)
+			ferr = nil
+		}
+		report.Staff, err = append(report.Staff, all.Staff...), errors.Join(err, ferr)
+	}
 	if err = errors.Join(err, k.Close()); s.json {
 		return errors.Join(err, s.printJSON(report))
 	}
@@ -116,19 +145,35 @@ func runKeepOnce(ctx context.Context, s *session) error {
 	return err
 }
 
-func runKeepStatus(s *session) error {
-	status, err := keeper.ReadStatus(s.dir.Path, s.conf, process.Now())
+func runKeepStatus(ctx context.Context, s *session) error {
+	status, err := keeper.ReadStatus(s.dir.Path, s.ownKeep(), process.Now())
 	if err != nil {
 		return err
 	}
+	seat, err := s.seat(ctx)
+	if err != nil {
+		return err
+	}
+	if s.cluster != nil {
+		if status.Staff, err = s.fleetRows(ctx); err != nil {
+			return err
+		}
+	}
 	if s.json {
-		return s.printJSON(status)
+		return s.printJSON(struct {
+			keeper.Status
+			Elected *keeperSeat `json:"elected,omitempty"`
+		}{status, seat})
 	}
 	who := "no keeper runs"
 	if h := status.Holder; h != nil {
 		who = fmt.Sprintf("running, pid %d (%s)", h.Pid, plain.Clean(h.Program, 80))
 	}
-	fmt.Fprintf(s.out, "keeper  %s\nqueue   %d tasks, %d given up\n", who, status.Queue, status.GivenUp)
+	fmt.Fprintf(s.out, "keeper  %s\n", who)
+	if s.cluster != nil {
+		fmt.Fprintf(s.out, "elected %s\n", seat)
+	}
+	fmt.Fprintf(s.out, "queue   %d tasks, %d given up\n", status.Queue, status.GivenUp)
 	if len(status.Staff) == 0 {
 		return nil
 	}
@@ -145,6 +190,10 @@ func runKeepStatus(s *session) error {
 }
 
 func runKeepReset(ctx context.Context, s *session, path string) error {
+	if node, _ := s.elsewhere(path); node != "" {
+		return runKeepResetOf(ctx, s, path)
+	}
+	_, path = s.elsewhere(path)
 	key := treeKey(ctx, path)
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -164,8 +213,27 @@ func runKeepReset(ctx context.Context, s *session, path string) error {
 			return err
 		}
 		any = any || found
+		if s.cluster != nil {
+			if found, err = s.resetFleet(ctx, name); err != nil {
+				return err
+			}
+			any = any || found
+		}
 	}
-	if !any {
+	return s.sayReset(key, any)
+}
+
+// runKeepResetOf lets a tree of another host begin anew.
+func runKeepResetOf(ctx context.Context, s *session, name string) error {
+	found, err := s.resetFleet(ctx, name)
+	if err != nil {
+		return err
+	}
+	return s.sayReset(name, found)
+}
+
+func (s *session) sayReset(key string, found bool) error {
+	if !found {
 		return &notFoundError{fmt.Sprintf("nothing to reset: %s has no [[staff]] entry and no task that was given up", key), "see 'fleetdeck keep --status' and 'fleetdeck queue ls'"}
 	}
 	if s.json {
@@ -181,7 +249,16 @@ func (s *session) keepForDaemon() func(ctx context.Context, say func(level, kind
 		return nil
 	}
 	return func(ctx context.Context, say func(level, kind, tree, message string)) error {
-		return keeper.Serve(ctx, s.keeperOptions("fleetdeck keeper", say))
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var keeping sync.WaitGroup
+		defer keeping.Wait()
+		if s.cluster != nil {
+			keeping.Go(func() { s.keepFleet(ctx, "fleetdeck keeper", say) })
+		}
+		err := keeper.Serve(ctx, s.keeperOptions("fleetdeck keeper", say))
+		cancel()
+		return err
 	}
 }
 

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/api"
 	"fleetdeck/fleet/book"
 	"fleetdeck/fleet/client"
 	"fleetdeck/fleet/config"
@@ -104,6 +106,13 @@ func (s *said) count(kind string) int {
 	return n
 }
 
+// theDaemon is a keeper's daemon.
+type theDaemon struct{ *client.Client }
+
+func (d theDaemon) Reservation(ctx context.Context, _, id string) (api.LaunchStatus, error) {
+	return d.Client.Reservation(ctx, id)
+}
+
 // keeper makes a keeper of this process over the rig's real daemon, book and dispatcher.
 func (r *rig) keeper() (*keeper.Keeper, *said) {
 	r.t.Helper()
@@ -118,7 +127,7 @@ func (r *rig) keeper() (*keeper.Keeper, *said) {
 	c := client.New(filepath.Join(r.state, "fleetd.sock"), "")
 	told := &said{}
 	k, err := keeper.Open(r.t.Context(), keeper.Options{
-		Dir: r.state, Config: conf, Book: b, Daemon: c, Now: process.Now, Say: told.say,
+		Dir: r.state, Config: conf, Book: b, Daemon: theDaemon{c}, Now: process.Now, Say: told.say,
 		Dispatcher: &dispatch.Dispatcher{Ledger: b, Daemon: c, LockWait: conf.LockWait, Grace: conf.Grace, Now: process.Now},
 	}, patience)
 	if err != nil {

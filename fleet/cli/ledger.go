@@ -55,7 +55,9 @@ func (s *session) attend(ctx context.Context) (func(context.Context, func(error)
 	}
 	return func(ctx context.Context, trouble func(error)) {
 		var serving sync.WaitGroup
-		serving.Go(func() { s.cluster.Serve(ctx, s.carry, s.recall, trouble) })
+		serving.Go(func() {
+			s.cluster.Serve(ctx, cluster.Service{Carry: s.carry, Recall: s.recall, Fate: s.fateHere}, trouble)
+		})
 		serving.Go(func() { s.publish(ctx) })
 		s.cluster.Attend(ctx, self, trouble)
 		serving.Wait()
@@ -75,7 +77,7 @@ func (s *session) presence() cluster.Presence {
 // carry carries out what another host ordered, in the name of who did.
 func (s *session) carry(ctx context.Context, o cluster.Order) (fleet.Outcome, error) {
 	d := s.dispatcher("")
-	d.Self = o.From
+	d.Self, d.Ledger = o.From, s.cluster.Under(o.Fences...)
 	out, err := d.Dispatch(ctx, o.Order)
 	if err == nil && o.Wait {
 		out, err = d.Wait(ctx, out)

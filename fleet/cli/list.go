@@ -28,6 +28,11 @@ type statusReport struct {
 	Slots        slotCounts       `json:"slots"`
 	File         fleet.FileInfo   `json:"file"`
 	State        string           `json:"state"`
+	// Keeper is who keeps a fleet of many hosts.
+	Keeper *keeperSeat `json:"keeper,omitempty"`
+
+	keeperUnknown error
+	manyHosts     bool
 }
 
 type slotCounts struct {
@@ -71,6 +76,8 @@ func runStatus(ctx context.Context, g *globals) error {
 			r.Slots.Bound++
 		}
 	}
+	r.Keeper, r.keeperUnknown = s.seat(ctx)
+	r.manyHosts = s.cluster != nil
 	if g.json {
 		return g.printJSON(r)
 	}
@@ -94,6 +101,11 @@ func printStatus(w io.Writer, r statusReport, now time.Time) {
 		fmt.Fprintf(w, "file          UNUSABLE: %s\n", plain.Clean(r.File.Error, 200))
 	} else {
 		fmt.Fprintf(w, "file          %s\n", plain.Clean(r.File.Path, -1))
+	}
+	if r.keeperUnknown != nil {
+		fmt.Fprintf(w, "keeper        unknown: %s\n", plain.Clean(r.keeperUnknown.Error(), 200))
+	} else if r.manyHosts {
+		fmt.Fprintf(w, "keeper        %s\n", r.Keeper)
 	}
 	fmt.Fprintf(w, "trees         %d\n", r.Trees)
 	if r.Daemon.Running {

@@ -22,8 +22,13 @@ import (
 )
 
 // find finds the member that name means: its id, the end of one that is unmistakable, or a tree that it holds, by any path of
-// it. With launches, one that is still booting is found too.
+// it. With launches, one that is still booting is found too. One of another host is an elsewhereError.
 func (s *session) find(ctx context.Context, name string, launches bool) (string, error) {
+	return s.findOrElsewhere(ctx, name, func(name string) (string, error) { return s.findHere(ctx, name, launches) })
+}
+
+// findHere is find among this host's members.
+func (s *session) findHere(ctx context.Context, name string, launches bool) (string, error) {
 	roster, err := s.client.Roster(ctx)
 	if err != nil {
 		return "", err
@@ -70,7 +75,7 @@ func newScreenCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "screen MEMBER", Short: "a member's screen as text", Args: exactly("MEMBER"),
 		Long: "screen prints what a member's terminal shows; --color with its colours. With --json the cursor and the title too.\n" + exitHelp,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: g.anywhere(func(cmd *cobra.Command, args []string) error {
 			s, err := g.open()
 			if err != nil {
 				return err
@@ -98,7 +103,7 @@ func newScreenCommand(g *globals) *cobra.Command {
 				fmt.Fprintln(g.out, strings.TrimRight(l, " "))
 			}
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&styled, "color", false, "with colours")
 	return cmd
@@ -115,7 +120,7 @@ func newSendCommand(g *globals) *cobra.Command {
 			return nil
 		},
 		Long: "send types TEXT into a member's terminal and presses return. TEXT - reads it from stdin.\n" + exitHelp,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: g.anywhere(func(cmd *cobra.Command, args []string) error {
 			s, err := g.open()
 			if err != nil {
 				return err
@@ -130,14 +135,14 @@ func newSendCommand(g *globals) *cobra.Command {
 			}
 			id, err := s.find(cmd.Context(), args[0], true)
 			if err != nil {
-				return err
+				return withText(err, text+"\n", "-")
 			}
 			if err := s.client.Send(cmd.Context(), id, text, !noEnter); err != nil {
 				return err
 			}
 			g.say("sent to %s", id)
 			return nil
-		},
+		}, "send"),
 	}
 	cmd.Flags().BoolVar(&noEnter, "no-enter", false, "do not press return")
 	return cmd
@@ -150,7 +155,7 @@ func newLogsCommand(g *globals) *cobra.Command {
 		Long: `logs prints what a member printed, as far back as its log goes, without the escape sequences: what an agent prints is
 never passed to your terminal as it stands. --raw passes the bytes as they are, for a file or a pipe.
 ` + exitHelp,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: g.anywhere(func(cmd *cobra.Command, args []string) error {
 			s, err := g.open()
 			if err != nil {
 				return err
@@ -178,7 +183,7 @@ never passed to your terminal as it stands. --raw passes the bytes as they are, 
 				return nil
 			}
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what it prints from now on")
 	cmd.Flags().BoolVar(&raw, "raw", false, "the bytes as they are")
@@ -213,7 +218,7 @@ func newStopCommand(g *globals) *cobra.Command {
 		Use: "stop MEMBER", Short: "end a member", Args: exactly("MEMBER"),
 		Long: `stop ends a member, or a launch, with every process that it started: TERM first, then KILL. It returns once they are gone.
 ` + exitHelp,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: g.anywhere(func(cmd *cobra.Command, args []string) error {
 			s, err := g.open()
 			if err != nil {
 				return err
@@ -227,7 +232,7 @@ func newStopCommand(g *globals) *cobra.Command {
 			}
 			g.say("stopped: %s", id)
 			return nil
-		},
+		}, "stop"),
 	}
 }
 

@@ -34,7 +34,7 @@ and is sent nothing, unless --task says what more it is to do. It is refused whe
 
 Nothing is ended where it is plain that nothing could be started.
 ` + exitHelp,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: g.anywhere(func(cmd *cobra.Command, args []string) error {
 			var err error
 			if o.task, err = readTask(g.in, task, taskFile); err != nil {
 				return err
@@ -44,6 +44,9 @@ Nothing is ended where it is plain that nothing could be started.
 				return err
 			}
 			id, err := s.find(cmd.Context(), args[0], false)
+			if err != nil && o.task != "" {
+				err = withText(err, o.task, "--task-file=-")
+			}
 			if err != nil {
 				return err
 			}
@@ -60,7 +63,7 @@ Nothing is ended where it is plain that nothing could be started.
 			}
 			g.say("restarted: member %s (%s on %s) in %s", out.Member, out.Role, out.Profile, shorten(out.Tree))
 			return nil
-		},
+		}, "spawn", "stop"),
 	}
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "take up the session of the one before")
 	cmd.Flags().StringVar(&task, "task", "", "what it is to do instead, or with --resume what more")

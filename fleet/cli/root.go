@@ -48,6 +48,7 @@ type globals struct {
 	json    bool
 	quiet   bool
 	noColor bool
+	here    bool // another host sent the command, which goes to no other
 
 	in  *os.File
 	out io.Writer
@@ -61,6 +62,14 @@ type globals struct {
 func Main(args []string, build Build) int {
 	if code, ok := internal(args); ok {
 		return code
+	}
+	if len(args) == 2 && args[0] == remoteCommand {
+		sent, err := remoteArgs(args[1])
+		if err != nil {
+			printError(os.Stderr, err)
+			return exitUsage
+		}
+		args = sent
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -108,6 +117,8 @@ pipes; with --json a JSON document a line. It needs no terminal. --record keeps 
 	flags.BoolVar(&g.json, "json", false, "print JSON")
 	flags.BoolVarP(&g.quiet, "quiet", "q", false, "print errors only")
 	flags.BoolVar(&g.noColor, "no-color", false, "print without colour (also $NO_COLOR)")
+	flags.BoolVar(&g.here, "here", false, "what is on another host is not found")
+	flags.MarkHidden("here")
 	own := root.Flags()
 	own.BoolVar(&version, "version", false, "print which build this is")
 	own.BoolVar(&console.readOnly, "read-only", false, "only look: nothing can be changed, and no daemon is started")

@@ -110,6 +110,7 @@ var starters = map[string]string{
 	"fleet/launch/embedded/front.go":   "what the pane showed before",
 	"fleet/launch/embedded/gate.go":    "the agent",
 	"fleet/cluster/etcdrun/etcdrun.go": "of the tests",
+	"fleet/cli/remote_run.go":          "ssh, for members and trees of other hosts",
 	"fleet/cli/dispatch.go":            "the command of `fleetdeck lock`",
 	"fleet/cli/tour.go":                "itself, of the demo",
 	"fleet/cli/demo.go":                "git and itself, of the demo",

@@ -310,7 +310,7 @@ func compacted(t *testing.T, l *Ledger) {
 	if _, err := c.Compact(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
-	if next := l.follow(t.Context(), prefix, from, func([]*clientv3.Event) {}); next != 0 {
+	if next := l.follow(t.Context(), below(prefix), from, func([]*clientv3.Event) {}); next != 0 {
 		t.Errorf("a watch from a revision that is gone goes on from %d, want 0: list again", next)
 	}
 }

@@ -26,6 +26,8 @@ import (
 //	    probe/NODE                   written by a check of the cluster     2 s
 //	    order/NODE/ID                a dispatch that another host asks NODE for, and
 //	    answer/NODE/ID               what it came to                       leases, in case that nobody takes them
+//	    keeper/LEASE                 a candidate for the fleet's keeper    lease, kept alive by its process
+//	    keep/b64url(TREE)            what the keepers remember of a tree that is kept staffed
 //
 // The keys of one hold are written, changed and deleted together, so that one look at its hold key tells of all of them. The path
 // is encoded so that etcd's own tools show a key in one word.
@@ -35,9 +37,6 @@ func (k keys) root() string  { return "/fleetdeck/v1/" + k.fleet + "/" }
 func (k keys) slots() string { return k.root() + "conf/slots" }
 func (k keys) here() string  { return k.at(k.node) }
 func (k keys) holds() string { return k.allHolds() + k.node + "/" }
-
-// of are the keys as the host node names them.
-func (k keys) of(node string) keys { k.node = node; return k }
 
 // treesHere and dirsHere are what the trees of this host, and their directories, begin with.
 func (k keys) treesHere() string { return k.root() + "tree/" + k.node + "/" }
@@ -64,6 +63,18 @@ func (k keys) order(node, id string) string {
 func (k keys) answer(node, id string) string {
 	return k.root() + "answer/" + node + "/" + url.PathEscape(id)
 }
+func (k keys) keeper() string   { return k.root() + "keeper/" }
+func (k keys) memories() string { return k.root() + "keep/" }
+func (k keys) memory(tree string) string {
+	return k.memories() + base64.RawURLEncoding.EncodeToString([]byte(tree))
+}
+
+// of are the keys of another node.
+func (k keys) of(node string) keys {
+	k.node = node
+	return k
+}
+
 func (k keys) hold(id string) string { return k.holds() + url.PathEscape(id) }
 func (k keys) tree(path string) string {
 	return k.root() + "tree/" + k.node + "/" + base64.RawURLEncoding.EncodeToString([]byte(path))

@@ -33,6 +33,11 @@ type Order struct {
 	// Wait says that the answer is to wait until the agent is listed.
 	Wait bool             `json:"wait,omitempty"`
 	From fleet.Dispatcher `json:"from"`
+	// Ask makes it a question instead: what became of this reservation.
+	Ask string `json:"ask,omitempty"`
+	// Fences must stand when it is written and when its tree is reserved. Who carries it out finds the order's own among them: what its
+	// sender has given up, or etcd has ended, reserves nothing.
+	Fences []Fence `json:"fences,omitempty"`
 	// Claim is set by who carries it out: it names one run of [Ledger.Serve].
 	Claim string `json:"claim,omitempty"`
 }
@@ -41,6 +46,8 @@ type Order struct {
 type answer struct {
 	Outcome fleet.Outcome  `json:"outcome"`
 	Refusal *fleet.Refusal `json:"refusal,omitempty"`
+	// Status answers a question.
+	Status json.RawMessage `json:"status,omitempty"`
 }
 
 func answerOf(out fleet.Outcome, err error) answer {
@@ -115,9 +122,13 @@ func (l *Ledger) post(ctx context.Context, node string, o Order) (mod int64, lea
 		return 0, 0, err
 	}
 	key := l.keys.order(node, o.Order.ID)
+	conds := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(l.keys.at(node)), ">", 0), absent(key)}
+	otherwise := []clientv3.Op{clientv3.OpGet(key)}
+	for _, f := range o.Fences {
+		conds, otherwise = append(conds, f.stands()), append(otherwise, clientv3.OpGet(f.Key, clientv3.WithKeysOnly()))
+	}
 	for {
-		res, err := l.txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(l.keys.at(node)), ">", 0), absent(key)},
-			[]clientv3.Op{clientv3.OpPut(key, string(value), clientv3.WithLease(granted.ID))}, []clientv3.Op{clientv3.OpGet(key)})
+		res, err := l.txn(ctx, conds, []clientv3.Op{clientv3.OpPut(key, string(value), clientv3.WithLease(granted.ID))}, otherwise)
 		switch {
 		case errors.Is(err, errLost):
 			if !pause(ctx) {
@@ -132,6 +143,11 @@ func (l *Ledger) post(ctx context.Context, node string, o Order) (mod int64, lea
 				return kvs[0].CreateRevision, granted.ID, nil // its answer was lost
 			}
 			l.revoke(ctx, granted.ID)
+			for i, f := range o.Fences {
+				if kvs := res.Responses[1+i].GetResponseRange().Kvs; len(kvs) == 0 || kvs[0].CreateRevision != f.Rev {
+					return 0, 0, f.fallen()
+				}
+			}
 			return 0, 0, fleet.Refuse(fleet.CodeDaemonUnreachable, "node %s: %w", node, errAbsent).
 				WithHint("start it there with 'fleetdeck up'; nothing was ordered")
 		}
@@ -169,15 +185,22 @@ func (l *Ledger) hear(ctx context.Context, node, id string) (a answer, err error
 // Carrier does what an order asks for, or finds out what came of it.
 type Carrier func(context.Context, Order) (fleet.Outcome, error)
 
+// Service is what a host does for others: it carries out a dispatch, finds out what came of one that a daemon before this one died over,
+// and says what its daemon knows of a reservation.
+type Service struct {
+	Carry, Recall Carrier
+	Fate          func(ctx context.Context, id string) (json.RawMessage, error)
+}
+
 // Serve carries out what other hosts order of this one until ctx ends, and returns once all that it began is answered. What an earlier
 // Serve had claimed and did not answer is recalled instead. Trouble is told of what could not be.
-func (l *Ledger) Serve(ctx context.Context, carry, recall Carrier, trouble func(error)) {
+func (l *Ledger) Serve(ctx context.Context, s Service, trouble func(error)) {
 	run := ulid.Make().String()
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	take := func(kv *mvccpb.KeyValue) {
 		serving.Go(func() {
-			if err := l.serve(ctx, run, kv, carry, recall); err != nil && ctx.Err() == nil {
+			if err := l.serve(ctx, run, kv, s); err != nil && ctx.Err() == nil {
 				trouble(fmt.Errorf("order %s: %w", kv.Key, err))
 			}
 		})
@@ -195,15 +218,27 @@ func (l *Ledger) Serve(ctx context.Context, carry, recall Carrier, trouble func(
 	}, func() {})
 }
 
+// answer is what o comes to, which reserves nothing once its own fence has fallen.
+func (s Service) answer(ctx context.Context, o Order, own Fence) (a answer) {
+	if o.Ask == "" {
+		o.Fences = append(o.Fences, own)
+		return answerOf(s.Carry(ctx, o))
+	}
+	status, err := s.Fate(ctx, o.Ask)
+	a = answerOf(fleet.Outcome{}, err)
+	a.Status = status
+	return a
+}
+
 // serve claims one order in the name of run, carries it out and answers it. One that run has claimed already, or that was taken back, is
 // left alone.
-func (l *Ledger) serve(ctx context.Context, run string, kv *mvccpb.KeyValue, carry, recall Carrier) error {
+func (l *Ledger) serve(ctx context.Context, run string, kv *mvccpb.KeyValue, s Service) error {
 	var o Order
 	if err := json.Unmarshal(kv.Value, &o); err != nil || o.Claim == run {
 		return err
 	}
 	if o.Claim != "" {
-		carry = recall
+		s.Carry = s.Recall
 	}
 	key := string(kv.Key)
 	o.Claim = run
@@ -228,7 +263,7 @@ func (l *Ledger) serve(ctx context.Context, run string, kv *mvccpb.KeyValue, car
 		}
 		mine = true
 	}
-	value, err := json.Marshal(answerOf(carry(ctx, o)))
+	value, err := json.Marshal(s.answer(ctx, o, Fence{Key: key, Rev: kv.CreateRevision, Of: "order " + o.Order.ID}))
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,9 @@ func serve(t *testing.T, l *Ledger, carry, recall Carrier) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var serving sync.WaitGroup
-	serving.Go(func() { l.Serve(ctx, carry, recall, func(err error) { t.Errorf("serve: %v", err) }) })
+	serving.Go(func() {
+		l.Serve(ctx, Service{Carry: carry, Recall: recall}, func(err error) { t.Errorf("serve: %v", err) })
+	})
 	t.Cleanup(func() { cancel(); serving.Wait() })
 }
 
@@ -123,10 +125,10 @@ func orderUnknown(t *testing.T, kite, crane *Ledger) {
 func orderRecalled(t *testing.T, kite, crane *Ledger) {
 	died, dead := context.WithCancel(t.Context())
 	begun := make(chan struct{})
-	go kite.again(t).Serve(died, func(context.Context, Order) (fleet.Outcome, error) {
+	go kite.again(t).Serve(died, Service{Carry: func(context.Context, Order) (fleet.Outcome, error) {
 		close(begun)
 		select {} // as a process that was killed: it never answers
-	}, unheard, func(error) {})
+	}, Recall: unheard}, func(error) {})
 	go func() {
 		<-begun
 		dead()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -12,6 +13,7 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/ledger"
+	"fleetdeck/fleet/mutant"
 )
 
 // errAbsent means that nobody keeps the node's key alive.
@@ -23,12 +25,17 @@ const minLease = 2
 // Reserve takes the draft's trees, and a slot where its role needs one, in one transaction. The roster only ever adds reasons to
 // refuse: who holds a tree is decided by etcd.
 func (l *Ledger) Reserve(ctx context.Context, window time.Duration, draft ledger.Draft, view ledger.View) (fleet.Entry, error) {
+	return l.reserve(ctx, window, draft, view, nil)
+}
+
+func (l *Ledger) reserve(ctx context.Context, window time.Duration, draft ledger.Draft, view ledger.View, fences []Fence) (fleet.Entry, error) {
 	asking, cancel := context.WithTimeout(ctx, window)
 	defer cancel()
 	w, err := l.want(draft)
 	if err != nil {
 		return fleet.Entry{}, err
 	}
+	w.fences = fences
 	seen, err := w.look(asking)
 	if err != nil {
 		return fleet.Entry{}, err
@@ -57,6 +64,8 @@ type want struct {
 	// slots are the places that its role can have, in the order in which they are tried. limited says that it needs one.
 	slots   []string
 	limited bool
+	// fences must stand when it is made.
+	fences []Fence
 }
 
 func (l *Ledger) want(draft ledger.Draft) (*want, error) {
@@ -86,13 +95,16 @@ func (l *Ledger) want(draft ledger.Draft) (*want, error) {
 	return w, nil
 }
 
-// looks read all that decides on w, at one revision: the slot table, the host, the hold of its id, the slots, then each tree and its
-// directory.
+// looks read all that decides on w, at one revision: the slot table, the host, the hold of its id, the slots, then the fences, then each
+// tree and its directory.
 func (w *want) looks() []clientv3.Op {
 	k := w.l.keys
 	ops := []clientv3.Op{
 		clientv3.OpGet(k.slots()), clientv3.OpGet(k.here(), clientv3.WithKeysOnly()), clientv3.OpGet(k.hold(w.hold.ID)),
 		clientv3.OpGet(k.slotsOf(w.hold.Role, w.hold.Profile), clientv3.WithPrefix()),
+	}
+	for _, f := range w.fences {
+		ops = append(ops, clientv3.OpGet(f.Key, clientv3.WithKeysOnly()))
 	}
 	for _, t := range w.hold.Trees {
 		ops = append(ops, clientv3.OpGet(k.tree(t.Path)))
@@ -140,6 +152,11 @@ func (w *want) judge(seen *clientv3.TxnResponse) (r ready, err error) {
 		}
 	}
 	taken := next()
+	for _, f := range w.fences {
+		if kvs := next().Kvs; len(kvs) == 0 || kvs[0].CreateRevision != f.Rev {
+			return r, f.fallen()
+		}
+	}
 	for _, t := range w.hold.Trees {
 		held := next().Kvs
 		if t.File != "" {
@@ -225,6 +242,13 @@ func (l *Ledger) take(ctx context.Context, w *want, seen *clientv3.TxnResponse) 
 			}
 			return entry, nil
 		}
+		if mutant.ClusterLostIsRefused && errors.Is(err, errLost) {
+			w.hold.ID = ulid.Make().String()
+			if seen, err = w.look(ctx); err != nil {
+				return fleet.Entry{}, err
+			}
+			continue
+		}
 		if errors.Is(err, errLost) {
 			held, rerr := l.wasHeld(ctx, &h, lease.ID)
 			switch {
@@ -256,6 +280,9 @@ func (w *want) change(r ready, h *hold, lease clientv3.LeaseID) (conds []clientv
 		clientv3.Compare(clientv3.ModRevision(k.slots()), "=", r.table),
 		clientv3.Compare(clientv3.CreateRevision(k.here()), ">", 0),
 	}
+	for _, f := range w.fences {
+		conds = append(conds, f.stands())
+	}
 	names := k.names(h)
 	var mine []string
 	if r.mine != nil {
@@ -263,7 +290,7 @@ func (w *want) change(r ready, h *hold, lease clientv3.LeaseID) (conds []clientv
 		mine = k.names(r.mine)
 	}
 	for _, name := range names {
-		if !slices.Contains(mine, name) {
+		if !slices.Contains(mine, name) && !(mutant.ClusterSlotNotCompared && strings.HasPrefix(name, k.root()+"slot/")) {
 			conds = append(conds, absent(name))
 		}
 	}

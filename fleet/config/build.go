@@ -246,7 +246,9 @@ func (b *builder) checkStaff(c *Config) {
 		if s.Tree == "" {
 			b.fail(key+".tree", "names no tree")
 		}
-		s.Tree = b.abs(s.Tree)
+		if node, path, ok := strings.Cut(s.Tree, ":"); c.Cluster == nil || !ok || !IsClusterName(node) || !filepath.IsAbs(path) {
+			s.Tree = b.abs(s.Tree)
+		}
 		if seen[s.Tree] {
 			b.fail(key+".tree", "%s stands twice: a tree has one worker", s.Tree)
 		}

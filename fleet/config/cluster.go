@@ -17,6 +17,11 @@ type Cluster struct {
 	CA, Cert, Key string
 	// Username and PasswordFile are set both or neither.
 	Username, PasswordFile string
+	// SSH is the call that gets to another host, before the host's name, and SSHFleetdeck the program there. Hosts are the names by
+	// which ssh knows nodes, where it is not the node's own.
+	SSH          []string
+	SSHFleetdeck string
+	Hosts        map[string]string
 }
 
 // DefaultFleet names a fleet that the file gives no name.
@@ -31,6 +36,10 @@ type fileCluster struct {
 	Key          string   `toml:"key"`
 	Username     string   `toml:"username"`
 	PasswordFile string   `toml:"password_file"`
+
+	SSH          []string          `toml:"ssh"`
+	SSHFleetdeck string            `toml:"ssh_fleetdeck"`
+	Hosts        map[string]string `toml:"hosts"`
 }
 
 // clusterName is what can be part of a key, and be told from a path in NODE:PATH.
@@ -60,6 +69,7 @@ func (b *builder) cluster(f *fileCluster) *Cluster {
 			b.fail(key, "%q is no name: use letters, digits, '.', '_' and '-'", name)
 		}
 	}
+	b.ssh(c, f)
 	secure, loopback := b.endpoints(c.Endpoints)
 	file := func(key, path string) string {
 		if path == "" {
@@ -86,6 +96,38 @@ func (b *builder) cluster(f *fileCluster) *Cluster {
 		b.fail("cluster.endpoints", "a password would travel in the clear: use https://")
 	}
 	return c
+}
+
+var (
+	// sshHost is a destination of ssh that is no option, and one word: name, address, or user@name.
+	sshHost = regexp.MustCompile(`^[A-Za-z0-9_][^\s\x00-\x1f'"\x60$\\;&|<>]*$`)
+	// sshProgram is one that no shell makes anything else of.
+	sshProgram = regexp.MustCompile(`^[A-Za-z0-9_./~][A-Za-z0-9_./@%+:,-]*$`)
+)
+
+// ssh checks how to get to other hosts.
+func (b *builder) ssh(c *Cluster, f *fileCluster) {
+	c.SSH, c.SSHFleetdeck, c.Hosts = f.SSH, f.SSHFleetdeck, f.Hosts
+	if c.SSH == nil {
+		c.SSH = []string{"ssh"}
+	}
+	if len(c.SSH) == 0 || c.SSH[0] == "" {
+		b.fail("cluster.ssh", `names no program: write it like ["ssh", "-F", "/etc/fleetdeck/ssh_config"]`)
+	}
+	if c.SSHFleetdeck == "" {
+		c.SSHFleetdeck = "fleetdeck"
+	}
+	if !sshProgram.MatchString(c.SSHFleetdeck) {
+		b.fail("cluster.ssh_fleetdeck", "%q is read by the other host's shell: use a plain name or path", c.SSHFleetdeck)
+	}
+	for node, host := range c.Hosts {
+		switch key := "cluster.hosts." + node; {
+		case !IsClusterName(node):
+			b.fail(key, "%q is no name of a node", node)
+		case !sshHost.MatchString(host):
+			b.fail(key, "%q is no host for ssh: use a name, an address, or user@name", host)
+		}
+	}
 }
 
 // endpoints checks the URLs, and says whether they are of TLS, and whether nobody but this host can listen.

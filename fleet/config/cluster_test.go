@@ -40,6 +40,7 @@ password_file = "password"
 	want := &Cluster{
 		Endpoints: []string{"https://10.0.0.1:2379", "https://10.0.0.2:2379"}, Fleet: "web", Node: "kite", Username: "web",
 		CA: filepath.Join(dir, "ca.pem"), Cert: filepath.Join(dir, "kite.pem"), Key: filepath.Join(dir, "kite.key"), PasswordFile: filepath.Join(dir, "password"),
+		SSH: []string{"ssh"}, SSHFleetdeck: "fleetdeck",
 	}
 	if diff := cmp.Diff(want, c.Cluster); diff != "" {
 		t.Errorf("cluster (-want +got):\n%s", diff)

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,12 +12,15 @@ import (
 // forgetAfter is how long the daemon can be trusted to remember an agent that ended: a little less than it keeps each of them.
 const forgetAfter = 55 * time.Minute
 
-// fateOf finds out what became of the attempt id, made at the time at.
+// ErrPending says that an attempt is on its way, neither accepted nor refused yet.
+var ErrPending = errors.New("it is on its way")
+
+// fateOf finds out what became of the attempt id for tree, made at the time at.
 //
 // That it was never accepted, and never will be, takes two facts in this order: its reservation does not stand in the file,
 // which was read before, and the daemon does not know it. Asked the other way round, an agent that was listed and
 // settled in between would seem never to have been. With accepted the attempt is known to have been started.
-func (p *pass) fateOf(ctx context.Context, id string, at time.Time, accepted bool) (outcome, error) {
+func (p *pass) fateOf(ctx context.Context, tree, id string, at time.Time, accepted bool) (outcome, error) {
 	if id == "" {
 		return outcome{}, nil
 	}
@@ -33,9 +37,11 @@ func (p *pass) fateOf(ctx context.Context, id string, at time.Time, accepted boo
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	status, err := p.k.Daemon.Reservation(ctx, id)
+	status, err := p.k.Daemon.Reservation(ctx, tree, id)
 	refusal := fleet.RefusalOf(err)
 	switch {
+	case errors.Is(err, ErrPending):
+		return outcome{fate: pending}, nil
 	case err == nil && status.Member != nil:
 		return ofMember(status.Member, now), nil
 	case err == nil && status.Launch != nil:

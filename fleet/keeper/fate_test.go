@@ -46,7 +46,7 @@ func (w *world) Roster(context.Context) (fleet.Roster, error) {
 	return r, nil
 }
 
-func (w *world) Reservation(context.Context, string) (api.LaunchStatus, error) {
+func (w *world) Reservation(context.Context, string, string) (api.LaunchStatus, error) {
 	m := w.look()
 	return m.status, m.err
 }
@@ -106,14 +106,14 @@ func TestFateIsKnownOnlyByProof(t *testing.T) {
 			if err := p.look(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := p.fateOf(t.Context(), "r1", tt.at, tt.accepted); err != nil || got.fate != tt.want {
+			if got, err := p.fateOf(t.Context(), "/src/api", "r1", tt.at, tt.accepted); err != nil || got.fate != tt.want {
 				t.Errorf("fateOf = %+v, %v, want %d", got, err, tt.want)
 			}
 		})
 	}
 	t.Run("the daemon does not answer", func(t *testing.T) {
 		k := keeperOf(t, &world{moments: []moment{{err: errors.New("no answer")}}}, config.Default(""))
-		if got, err := (&pass{k: k}).fateOf(t.Context(), "r1", recent, false); err == nil {
+		if got, err := (&pass{k: k}).fateOf(t.Context(), "/src/api", "r1", recent, false); err == nil {
 			t.Errorf("fateOf = %+v, want an error", got)
 		}
 	})

@@ -11,7 +11,6 @@ package keeper
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -42,7 +41,8 @@ type Book interface {
 // Daemon is what the keeper asks of the daemon.
 type Daemon interface {
 	Roster(ctx context.Context) (fleet.Roster, error)
-	Reservation(ctx context.Context, id string) (api.LaunchStatus, error)
+	// Reservation says what became of the reservation id, for the tree of an entry or a task.
+	Reservation(ctx context.Context, tree, id string) (api.LaunchStatus, error)
 }
 
 // Dispatcher carries out an order; it is a [dispatch.Dispatcher].
@@ -63,15 +63,15 @@ type Options struct {
 	Say func(level, kind, tree, message string)
 }
 
-// Keeper is the one keeper of its state directory, from Open to Close. It is for one goroutine.
+// Keeper is the one keeper of its state directory, from [Open] to Close, or of a fleet of many hosts for a term ([Elected]). It is for
+// one goroutine.
 type Keeper struct {
 	Options
-	held  *lockfile.Held
-	path  string
-	doc   *lockfile.Document
-	staff map[string]memory // what doc says, by the tree as it is configured
-	queue *Queue
-	lim   limits
+	wanted func(context.Context) ([]config.Staff, error)
+	memory store
+	staff  map[string]memory // what memory says, by the tree as it is configured
+	queue  *Queue            // nil for the keeper of many hosts
+	lim    limits
 
 	trees   trees
 	retries map[string]retry  // of what was refused for no fault of its own
@@ -96,12 +96,14 @@ func Open(ctx context.Context, opts Options, wait time.Duration) (*Keeper, error
 	if err != nil {
 		return nil, fmt.Errorf("take the keeper's lock: %w", err)
 	}
+	memory := &fileMemory{held: held}
 	k := &Keeper{
-		Options: opts, held: held, path: file.Path(), queue: queue, lim: limitsOf(opts.Config), trees: trees{now: opts.Now},
+		Options: opts, memory: memory, queue: queue, lim: limitsOf(opts.Config), trees: trees{now: opts.Now},
 		retries: map[string]retry{}, said: map[string]string{},
+		wanted: func(context.Context) ([]config.Staff, error) { return opts.Config.Staff, nil },
 	}
 	data, err := held.Read()
-	if k.doc, k.staff, err = readMemory(k.path, data, err); err != nil {
+	if memory.doc, k.staff, err = readMemory(file.Path(), data, err); err != nil {
 		held.Unlock()
 		return nil, err
 	}
@@ -109,7 +111,7 @@ func Open(ctx context.Context, opts Options, wait time.Duration) (*Keeper, error
 }
 
 // Close lets another keeper work.
-func (k *Keeper) Close() error { return k.held.Unlock() }
+func (k *Keeper) Close() error { return k.memory.close() }
 
 func limitsOf(c *config.Config) limits {
 	return limits{crashes: c.Keeper.Crashes, backoff: c.Keeper.Backoff, backoffMax: c.Keeper.BackoffMax, rand: rand.Float64}
@@ -123,7 +125,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 func (k *Keeper) run(ctx context.Context, needed func() bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changed := k.queue.Watch(ctx)
+	var changed <-chan struct{}
+	if k.queue != nil {
+		changed = k.queue.Watch(ctx)
+	}
 	tick := time.NewTicker(k.Config.Keeper.Interval)
 	defer tick.Stop()
 	for ctx.Err() == nil && needed() {
@@ -169,48 +174,6 @@ func Serve(ctx context.Context, opts Options) error {
 			return err
 		}
 	}
-	return nil
-}
-
-// readMemory reads keeper.json.
-func readMemory(path string, data []byte, err error) (*lockfile.Document, map[string]memory, error) {
-	doc, err := parse(path, stateFormat, data, err)
-	if err != nil {
-		return nil, nil, err
-	}
-	staff := map[string]memory{}
-	for tree, raw := range doc.All() {
-		var m memory
-		if err := json.Unmarshal(raw, &m); err != nil {
-			return nil, nil, damaged(path, fmt.Errorf("entry %q: %w", tree, err))
-		}
-		staff[tree] = m
-	}
-	return doc, staff, nil
-}
-
-// remember makes m durable as what is known of tree's entry. It is not remembered before it is on disk.
-func (k *Keeper) remember(tree string, m memory) error {
-	old, known := k.staff[tree]
-	if known && old == m {
-		return nil
-	}
-	if err := lockfile.CheckKey(tree); err != nil {
-		return fmt.Errorf("remember %q: %w", tree, err)
-	}
-	raw, err := json.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("remember %s: %w", tree, err)
-	}
-	was, had := k.doc.Get(tree)
-	k.doc.Set(tree, raw)
-	if err := replace(k.held, k.doc, "write the keeper's memory"); err != nil {
-		if k.doc.Delete(tree); had {
-			k.doc.Set(tree, was)
-		}
-		return err
-	}
-	k.staff[tree] = m
 	return nil
 }
 

@@ -151,7 +151,7 @@ func (p *pass) dispatch(ctx context.Context, key string, order fleet.Order) (fle
 		return out, notNow
 	case fleet.CodeLaunchFailed:
 		// It may have been accepted, its answer lost, and have failed by the time it was asked for again.
-		if last, err := p.fateOf(ctx, order.ID, p.k.Now().Wall, false); err != nil || last.fate != unsent {
+		if last, err := p.fateOf(ctx, key, order.ID, p.k.Now().Wall, false); err != nil || last.fate != unsent {
 			return out, inDoubt
 		}
 	}
@@ -180,8 +180,10 @@ func newID() string { return ulid.Make().String() }
 
 // trees remembers for a while which tree a path is, for glances.
 type trees struct {
-	now   func() fleet.Instant
-	known map[string]resolved
+	now func() fleet.Instant
+	// asNamed says that paths are other hosts': each is a tree by its name.
+	asNamed bool
+	known   map[string]resolved
 }
 
 type resolved struct {
@@ -190,6 +192,9 @@ type resolved struct {
 }
 
 func (t *trees) resolve(ctx context.Context, path string, noGit bool) (fleet.Tree, error) {
+	if t.asNamed {
+		return fleet.Tree{Path: path}, nil
+	}
 	now := t.now().Mono
 	if r, ok := t.known[path]; ok && now < r.until {
 		return r.tree, nil

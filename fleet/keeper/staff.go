@@ -11,8 +11,12 @@ import (
 
 // keepStaff sees to each entry of [[staff]].
 func (p *pass) keepStaff(ctx context.Context) error {
+	wanted, err := p.k.wanted(ctx)
+	if err != nil {
+		return err
+	}
 	var errs []error
-	for _, want := range p.k.Config.Staff {
+	for _, want := range wanted {
 		if ctx.Err() != nil {
 			break
 		}
@@ -29,12 +33,12 @@ func (p *pass) keepStaff(ctx context.Context) error {
 // keep sees to one entry.
 func (p *pass) keep(ctx context.Context, want config.Staff) (Act, error) {
 	m := p.k.staff[want.Tree]
-	last, err := p.fateOf(ctx, m.Attempt, m.AttemptedAt, m.Accepted)
+	last, err := p.fateOf(ctx, want.Tree, m.Attempt, m.AttemptedAt, m.Accepted)
 	if err != nil {
 		return Act{}, err
 	}
 	next, what := decide(want, m, last, p.k.Now(), p.k.lim)
-	if err := p.learn(want, next); err != nil {
+	if err := p.learn(ctx, want, next); err != nil {
 		return Act{}, err
 	}
 	act := Act{Tree: want.Tree, Action: what, Reservation: next.Attempt, Message: next.Last}
@@ -57,7 +61,7 @@ func (p *pass) keep(ctx context.Context, want config.Staff) (Act, error) {
 // start dispatches for an entry: first the id is remembered, then the dispatch is made, then what came of it is.
 func (p *pass) start(ctx context.Context, want config.Staff, m memory) (Act, error) {
 	m.Attempt, m.AttemptedAt = newID(), p.k.Now().Wall.UTC()
-	if err := p.k.remember(want.Tree, m); err != nil {
+	if err := p.k.remember(ctx, want.Tree, m); err != nil {
 		return Act{}, err
 	}
 	out, v := p.dispatch(ctx, want.Tree, fleet.Order{
@@ -77,13 +81,13 @@ func (p *pass) start(ctx context.Context, want config.Staff, m memory) (Act, err
 		m, act.Action, act.Reservation = m.over().failed(out.Message, p.k.Now(), p.k.lim), actRefused, ""
 		p.k.trouble("warn", "staff_refused", want.Tree, out.Message, out.Message)
 	}
-	return act, p.learn(want, m)
+	return act, p.learn(ctx, want, m)
 }
 
 // learn makes m durable, and tells when it is the failure that was one too many.
-func (p *pass) learn(want config.Staff, m memory) error {
+func (p *pass) learn(ctx context.Context, want config.Staff, m memory) error {
 	broke := m.Broken && !p.k.staff[want.Tree].Broken
-	if err := p.k.remember(want.Tree, m); err != nil {
+	if err := p.k.remember(ctx, want.Tree, m); err != nil {
 		return err
 	}
 	if broke {

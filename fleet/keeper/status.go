@@ -143,6 +143,9 @@ func Reset(ctx context.Context, dir string, conf *config.Config, tree string, no
 
 // takeResets carries out the resets that were asked for: first its own memory, then the request goes, so that none is lost.
 func (k *Keeper) takeResets(ctx context.Context) error {
+	if k.Dir == "" {
+		return nil // they are written where it remembers
+	}
 	file, err := lockfile.Open(filepath.Join(k.Dir, resetFile))
 	if err != nil {
 		return fmt.Errorf("open the keeper's resets: %w", err)
@@ -155,8 +158,7 @@ func (k *Keeper) takeResets(ctx context.Context) error {
 	return updateResets(ctx, k.Dir, func(doc *lockfile.Document) (bool, error) {
 		var done []string
 		for tree := range doc.All() {
-			m := k.staff[tree]
-			if err := k.remember(tree, memory{Order: m.Order, Attempt: m.Attempt, AttemptedAt: m.AttemptedAt, Accepted: m.Accepted}); err != nil {
+			if err := k.remember(ctx, tree, k.staff[tree].anew()); err != nil {
 				return false, err
 			}
 			delete(k.retries, tree)

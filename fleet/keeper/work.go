@@ -11,6 +11,9 @@ import (
 
 // workQueue sends the first task of each tree that is free.
 func (p *pass) workQueue(ctx context.Context) error {
+	if p.k.queue == nil {
+		return nil
+	}
 	tasks, err := p.k.queue.List()
 	if err != nil {
 		return err
@@ -39,7 +42,7 @@ func (p *pass) workQueue(ctx context.Context) error {
 // work sees to the first task of a tree, and reports whether the next one is first now.
 func (p *pass) work(ctx context.Context, t Task) (act Act, gone bool, err error) {
 	act = Act{Tree: t.Tree, Task: t.ID, Action: actHold, Reservation: t.Reservation, Message: t.Error}
-	last, err := p.fateOf(ctx, t.Reservation, t.SentAt, false)
+	last, err := p.fateOf(ctx, t.Tree, t.Reservation, t.SentAt, false)
 	if err != nil {
 		return act, false, err
 	}

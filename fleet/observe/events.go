@@ -55,8 +55,8 @@ func (l *Live) setStream(opened time.Time) {
 	l.stream = opened
 }
 
-// told reports whether the event stream stands: whatever the daemon changes is told.
-func (l *Live) told() bool {
+// streams reports whether the event stream stands: whatever the daemon changes is told.
+func (l *Live) streams() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.stream.IsZero() && time.Since(l.stream) > standing

@@ -15,7 +15,7 @@ const (
 	// costs a few system calls, and nothing is read that did not change.
 	glanceEvery = 350 * time.Millisecond
 	// settleTime gathers what changes together into one snapshot; between two of those there is a pause at least.
-	settleTime = 15 * time.Millisecond
+	settleTime = 4 * time.Millisecond
 	pause      = 50 * time.Millisecond
 	// trailAfter is when to ask the daemon once more after news: its event comes before the last of what it does then.
 	trailAfter = 400 * time.Millisecond
@@ -110,6 +110,12 @@ func (l *Live) Run(ctx context.Context) {
 	l.facts.heads = newHeads(ctx, l.facts.moved)
 	defer w.begin.Stop()
 	defer w.locks.hints.close()
+	if l.Cluster != nil {
+		others.Go(func() {
+			defer l.catch()
+			w.followCluster(ctx)
+		})
+	}
 	file := l.Ledger.Watch(ctx)
 	glance := time.NewTicker(glanceEvery)
 	defer glance.Stop()
@@ -124,6 +130,8 @@ func (l *Live) Run(ctx context.Context) {
 			}
 			w.force = true
 			w.news()
+		case h := <-w.hostsTold:
+			w.told(ctx, h)
 		case <-l.poke:
 			w.side.look(l.Now())
 			w.news()
@@ -176,6 +184,9 @@ type watcher struct {
 	pinging bool
 	alive   time.Time // when the daemon last gave a sign of life
 
+	hosts     *hosts // nil on one host, and until the cluster has told
+	hostsTold chan *hosts
+
 	side    side
 	locks   *locks
 	trees   []fleet.Tree  // of the last snapshot
@@ -192,7 +203,7 @@ type finding struct {
 
 func newWatcher(l *Live, others *sync.WaitGroup) *watcher {
 	w := &watcher{
-		Live: l, others: others, finder: l.Sources.finder(), found: make(chan finding), answers: make(chan look), pongs: make(chan pong), begin: time.NewTimer(0), armed: true,
+		Live: l, others: others, finder: l.Sources.finder(), found: make(chan finding), answers: make(chan look), pongs: make(chan pong), hostsTold: make(chan *hosts, 1), begin: time.NewTimer(0), armed: true,
 		side: newSide(l.Sources), locks: newLocks(l.Lock.LockInfo, l.Lock.LockPath()),
 	}
 	w.side.look(l.Now())
@@ -224,9 +235,10 @@ func (w *watcher) ask(ctx context.Context) {
 		prev = &unread
 	}
 	w.armed, w.asking, w.again, w.force, w.asked = false, true, false, false, time.Now()
+	away := w.hosts.away()
 	w.others.Go(func() {
 		defer w.catch()
-		seen := w.read(ctx, prev)
+		seen := w.read(ctx, prev, away)
 		select {
 		case w.answers <- seen:
 		case <-ctx.Done():
@@ -241,7 +253,7 @@ func (w *watcher) answered(ctx context.Context, seen look) {
 	}
 	every := quietEvery
 	switch {
-	case !seen.daemon.Running || !w.told():
+	case !seen.daemon.Running || !w.streams():
 		every = downEvery
 	case w.trail:
 		every, w.trail = trailAfter, false
@@ -263,7 +275,7 @@ func (w *watcher) glance(ctx context.Context) {
 	if w.seen != nil {
 		if stampOf(w.Ledger.Path()) != w.seen.stamp {
 			w.arm()
-		} else if w.seen.file.Error == "" {
+		} else if w.seen.file.Error == "" && w.Cluster == nil {
 			w.seen.file.ReadAt = now.Wall // as good as read again
 		}
 		changed = changed || w.expires != 0 && now.Mono >= w.expires
@@ -310,6 +322,7 @@ func (w *watcher) publish(ctx context.Context, must bool) {
 	next.Lock, next.Queue, next.Keeper, next.History = w.locks.now, w.side.queue, w.side.keeper, w.side.history
 	w.expires = nextExpiry(*w.seen, now)
 	w.facts.fill(ctx, next.Trees)
+	w.hosts.join(&next)
 
 	w.mu.Lock()
 	defer w.mu.Unlock()

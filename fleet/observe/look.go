@@ -33,8 +33,10 @@ type Sources struct {
 	// Lock is the admission lock of this host.
 	Lock   Lock
 	Client *client.Client
-	Config *config.Config
-	Now    func() fleet.Instant
+	// Cluster tells a [Live] of the other hosts of the fleet; nil where there is one.
+	Cluster Cluster
+	Config  *config.Config
+	Now     func() fleet.Instant
 }
 
 // Lock is a lock as it can be seen from outside: that of the reservation book.
@@ -54,20 +56,29 @@ type look struct {
 	stamp   stamp // of the file when it was read; zero where it may have changed right then
 }
 
-// read looks at the file, then at the daemon. A file that stands as it did at the look prev, if there is one, is not read again.
-func (s Sources) read(ctx context.Context, prev *look) look {
+// read looks at the file, then at the daemon. A file that stands as it did at the look prev, if there is one, is not read again. Where
+// away says why the cluster that stands in the file's place is not heard, it is not waited for.
+func (s Sources) read(ctx context.Context, prev *look, away string) look {
 	var l look
 	var err error
 	l.at = s.Now()
 	l.file = fleet.FileInfo{Path: s.Ledger.Path(), ReadAt: l.at.Wall}
 	l.stamp = stampOf(s.Ledger.Path())
-	if prev != nil && prev.file.Error == "" && prev.stamp == l.stamp {
+	switch {
+	case prev != nil && away != "":
+		l.file.Error, l.file.Code = away, fleet.CodeClusterUnreachable
+	case prev != nil && prev.file.Error == "" && prev.stamp == l.stamp:
 		l.entries = prev.entries
-	} else if l.entries, err = s.Ledger.Read(); err != nil {
-		l.file.Error = err.Error()
+	default:
+		if l.entries, err = s.Ledger.Read(); err != nil {
+			l.file.Error = err.Error()
+		}
 		if r := fleet.RefusalOf(err); r != nil {
 			l.file.Code = r.Code
 		}
+	}
+	if prev != nil && l.file.Code == fleet.CodeClusterUnreachable { // what stood there stands still, as far as anybody knows
+		l.entries, l.file.ReadAt = prev.entries, prev.file.ReadAt
 	}
 	l.stamp = l.stamp.unlessFresh(l.at.Wall)
 	timeout := daemonTimeout
@@ -108,7 +119,7 @@ func (s Sources) Once(ctx context.Context) fleet.Snapshot {
 
 // Outline is Once without what git would have to be asked for, branch and dirt.
 func (s Sources) Outline(ctx context.Context) fleet.Snapshot {
-	l := s.read(ctx, nil)
+	l := s.read(ctx, nil, "")
 	side := newSide(s)
 	side.look(l.at)
 	snap := s.snapshot(l, s.known(l), l.at)

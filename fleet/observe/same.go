@@ -23,7 +23,27 @@ func Same(a, b fleet.Snapshot) bool {
 			x.RemainingS, y.RemainingS = 0, 0
 			return x == y
 		}) &&
-		reflect.DeepEqual(a.Launches, b.Launches) && reflect.DeepEqual(a.Members, b.Members)
+		reflect.DeepEqual(a.Launches, b.Launches) && reflect.DeepEqual(a.Members, b.Members) &&
+		slices.EqualFunc(a.Nodes, b.Nodes, sameNode) && sameCluster(a.Cluster, b.Cluster)
+}
+
+// sameNode leaves out what stands in lists of its own: those are compared.
+func sameNode(a, b fleet.Node) bool {
+	return a.Name == b.Name && a.Lost == b.Lost && a.Host == b.Host && a.Boot == b.Boot && a.Version == b.Version &&
+		len(a.Members) == len(b.Members) && len(a.Held) == len(b.Held)
+}
+
+// sameCluster leaves out what is another with each answer.
+func sameCluster(a, b *fleet.ClusterInfo) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Fleet == b.Fleet && a.Node == b.Node && a.Error == b.Error && slices.EqualFunc(a.Endpoints, b.Endpoints, func(x, y fleet.Endpoint) bool {
+		for _, e := range []*fleet.Endpoint{&x, &y} {
+			e.Revision, e.Bytes, e.LatencyMS = 0, 0, 0
+		}
+		return x == y
+	})
 }
 
 func sameLock(a, b fleet.LockInfo) bool { return a.State == b.State && sameHolder(a.Holder, b.Holder) }

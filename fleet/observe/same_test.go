@@ -13,7 +13,8 @@ func TestSnapshotsAreTheSameExactlyIfTheyDifferInTheirAge(t *testing.T) {
 			Rev: 1, Trees: []fleet.TreeRow{{Tree: "/a"}}, Members: []fleet.Member{{ID: "m"}}, Launches: []fleet.Launch{{ID: "l"}},
 			Slots: []fleet.Slot{{Name: "s"}}, Reservations: []fleet.ReservationRow{{ID: "r"}}, Queue: []fleet.QueueRow{{ID: "q"}},
 			Events: []fleet.Event{{Seq: 1}}, History: []fleet.Deed{{What: "prune"}}, Lock: fleet.LockInfo{State: "held", Holder: &fleet.LockHolder{Pid: 1}},
-			Keeper: fleet.KeeperInfo{Running: true, Holder: &fleet.LockHolder{Pid: 2}},
+			Keeper: fleet.KeeperInfo{Running: true, Holder: &fleet.LockHolder{Pid: 2}}, Nodes: []fleet.Node{{Name: "kite", Members: []fleet.Member{{}}}},
+			Cluster: &fleet.ClusterInfo{Fleet: "web", Endpoints: []fleet.Endpoint{{URL: "http://a", Leader: true}}},
 		}
 	}
 	code := 1
@@ -29,6 +30,15 @@ func TestSnapshotsAreTheSameExactlyIfTheyDifferInTheirAge(t *testing.T) {
 		{"when the daemon answered", func(s *fleet.Snapshot) { s.Daemon.AnsweredAt = time.Unix(1, 0) }, true},
 		{"a tree's countdown", func(s *fleet.Snapshot) { s.Trees[0].RemainingS = 1 }, true},
 		{"a reservation's countdown", func(s *fleet.Snapshot) { s.Reservations[0].RemainingS = 1 }, true},
+		{"when the cluster answered, and how fast", func(s *fleet.Snapshot) {
+			s.Cluster.HeardAt, s.Cluster.Endpoints[0].LatencyMS, s.Cluster.Endpoints[0].Revision, s.Cluster.Endpoints[0].Bytes = time.Unix(1, 0), 2, 3, 4
+		}, true},
+		{"no cluster", func(s *fleet.Snapshot) { s.Cluster = nil }, false},
+		{"the cluster is away", func(s *fleet.Snapshot) { s.Cluster.Error = "deadline exceeded" }, false},
+		{"the leader", func(s *fleet.Snapshot) { s.Cluster.Endpoints[0].Leader = false }, false},
+		{"a host", func(s *fleet.Snapshot) { s.Nodes[0].Lost = true }, false},
+		{"a host less", func(s *fleet.Snapshot) { s.Nodes = nil }, false},
+		{"a host's members", func(s *fleet.Snapshot) { s.Nodes[0].Members = nil }, false},
 		{"a tree", func(s *fleet.Snapshot) { s.Trees[0].Dirty = true }, false},
 		{"a tree less", func(s *fleet.Snapshot) { s.Trees = nil }, false},
 		{"a member", func(s *fleet.Snapshot) { s.Members[0].ExitCode = &code }, false},

@@ -20,6 +20,7 @@ var (
 	opsFlag      = flag.Int("ops", 0, "how many operations TestLong makes")
 	seedFlag     = flag.Uint64("seed", 0, "the seed of what the processes do; 0 is a new one each time")
 	programsFlag = flag.Int("programs", 0, "how many operations TestLongOfPrograms makes, each a process")
+	clusterFlag  = flag.Int("cluster", 0, "how many operations TestLongOfTheCluster makes")
 	workersFlag  = flag.Int("workers", 8, "how many worker processes TestLong runs")
 	dirFlag      = flag.String("dir", "", "the directory that the histories are made in; empty is /dev/shm where there is one")
 )
@@ -42,6 +43,8 @@ func be(role string, args []string) int {
 		err = runOwner(args[0])
 	case "proof-worker":
 		err = runWorker(args[0], args[1], args[2])
+	case "proof-dispatcher":
+		err = runDispatcher(args)
 	case "proof-agent":
 		err = runAgent(args[0], args[1])
 	default:

@@ -313,7 +313,7 @@ func byOf(err error) string {
 	if r == nil {
 		return ""
 	}
-	for _, before := range []string{"by member ", "by reservation ", "by launch "} {
+	for _, before := range []string{"by member ", "by the member of reservation ", "by reservation ", "by launch "} {
 		if _, rest, ok := strings.Cut(r.Message, before); ok {
 			return strings.TrimRight(strings.Fields(rest)[0], ",")
 		}

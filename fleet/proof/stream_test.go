@@ -92,13 +92,17 @@ type actor struct {
 }
 
 // begin starts this test binary as the process named by args.
-func begin(client int, args ...string) (*actor, error) {
+func begin(client int, args ...string) (*actor, error) { return beginIn(nil, client, args...) }
+
+// beginIn is begin where the command enter leads.
+func beginIn(enter []string, client int, args ...string) (*actor, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
+	argv := append(append(enter[:len(enter):len(enter)], exe), args...)
 	p := &actor{
-		cmd: exec.Command(exe, args...), client: client, marks: make(chan struct{}, 1), ended: make(chan struct{}),
+		cmd: exec.Command(argv[0], argv[1:]...), client: client, marks: make(chan struct{}, 1), ended: make(chan struct{}),
 		open: map[uint64]proof.Op{}, here: map[uint64]proof.Stay{},
 	}
 	p.cmd.Stderr = os.Stderr
@@ -171,8 +175,8 @@ func (p *actor) take() (ops []proof.Op, stays []proof.Stay) {
 	return ops, stays
 }
 
-// ask asks for n more operations.
-func (p *actor) ask(n int) { fmt.Fprintln(p.stdin, n) } // a dead one does not answer, which is seen
+// ask asks for n more operations, and says what else a process of its kind needs to know.
+func (p *actor) ask(n int, more ...any) { fmt.Fprintln(p.stdin, append([]any{n}, more...)...) } // a dead one does not answer, which is seen
 
 // await waits until the process did all that it was asked for, or is dead.
 func (p *actor) await(patience time.Duration) (alive bool, err error) {

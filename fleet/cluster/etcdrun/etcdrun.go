@@ -21,27 +21,67 @@ import (
 
 // Cluster is a running cluster of etcd nodes.
 type Cluster struct {
-	t     testing.TB
-	exe   string
-	nodes []*node
+	t       testing.TB
+	exe     string
+	options Options
+	nodes   []*node
 }
 
 type node struct {
-	name, dir, client, peer string
-	process                 *exec.Cmd
-	stdin                   io.Closer
+	name, dir, client, peer, socket string
+	enter                           []string
+	process                         *exec.Cmd
+	stdin                           io.Closer
 }
 
-// Start starts n nodes with empty data, which end with the test.
+// Place is where a node runs. The zero value is the loopback, with ports of its own.
+type Place struct {
+	// Address is the IP address that it serves on, with etcd's usual ports.
+	Address string
+	// Enter is the beginning of the command that starts it: what brings it to the network that has that address.
+	Enter []string
+}
+
+// Options say how the nodes are run.
+type Options struct {
+	// CA, Cert and Key are files: who may connect, and what the nodes show. Without them clients speak plain text.
+	CA, Cert, Key string
+	// Fsync has each write go through to the disk, for figures. Tests kill processes and no machines, so they do without.
+	Fsync bool
+}
+
+// Start starts n nodes on the loopback with empty data, which end with the test.
 func Start(t testing.TB, n int) *Cluster {
+	t.Helper()
+	return StartAt(t, Options{}, make([]Place, n)...)
+}
+
+// StartAt is Start with a node in each of the given places.
+func StartAt(t testing.TB, o Options, places ...Place) *Cluster {
 	t.Helper()
 	exe, err := build()
 	if err != nil {
 		t.Skipf("SKIPPED: no etcd server to test against: %v", err)
 	}
-	c := &Cluster{t: t, exe: exe}
-	for i := range n {
-		c.nodes = append(c.nodes, &node{name: fmt.Sprintf("n%d", i), dir: t.TempDir(), client: freeURL(t), peer: freeURL(t)})
+	sockets, err := os.MkdirTemp("", "fdetcd") // t.TempDir's paths are too long for sockets on some systems
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(sockets) })
+	c := &Cluster{t: t, exe: exe, options: o}
+	for i, p := range places {
+		n := &node{name: fmt.Sprintf("n%d", i), dir: t.TempDir(), enter: p.Enter, socket: filepath.Join(sockets, fmt.Sprint(i))}
+		client, peer := freeAddress, freeAddress
+		if p.Address != "" {
+			client = func(testing.TB) string { return p.Address + ":2379" }
+			peer = func(testing.TB) string { return p.Address + ":2380" }
+		}
+		scheme := "http://"
+		if o.Cert != "" {
+			scheme = "https://"
+		}
+		n.client, n.peer = scheme+client(t), "http://"+peer(t)
+		c.nodes = append(c.nodes, n)
 	}
 	t.Cleanup(func() {
 		for i := range c.nodes {
@@ -68,6 +108,21 @@ func (c *Cluster) Endpoints() []string {
 	return urls
 }
 
+// Sockets are further ways to all nodes, which a test has whatever becomes of their network.
+func (c *Cluster) Sockets() []string {
+	var urls []string
+	for _, n := range c.nodes {
+		urls = append(urls, "unix://"+n.socket)
+	}
+	return urls
+}
+
+// Dir is where node i keeps its data.
+func (c *Cluster) Dir(i int) string { return c.nodes[i].dir }
+
+// Runs reports whether node i was started, and not killed since.
+func (c *Cluster) Runs(i int) bool { return c.nodes[i].process != nil }
+
 // Run starts node i, on the data that it left, and returns once it serves.
 func (c *Cluster) Run(i int) {
 	var all []string
@@ -75,7 +130,9 @@ func (c *Cluster) Run(i int) {
 		all = append(all, n.name+"="+n.peer)
 	}
 	n := c.nodes[i]
-	cmd := exec.Command(c.exe, "-name", n.name, "-dir", n.dir, "-client", n.client, "-peer", n.peer, "-nodes", strings.Join(all, ","))
+	args := append(n.enter[:len(n.enter):len(n.enter)], c.exe, "-name", n.name, "-dir", n.dir, "-client", n.client, "-peer", n.peer, "-nodes", strings.Join(all, ","),
+		"-socket", n.socket, "-ca", c.options.CA, "-cert", c.options.Cert, "-key", c.options.Key, fmt.Sprintf("-fsync=%t", c.options.Fsync))
+	cmd := exec.Command(args[0], args[1:]...)
 	var said strings.Builder
 	cmd.Stderr = &said
 	stdin, err := cmd.StdinPipe()
@@ -165,11 +222,11 @@ func build() (string, error) {
 	return exe, os.Rename(filepath.Join(fresh, "etcdtest"), exe)
 }
 
-func freeURL(t testing.TB) string {
+func freeAddress(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	return "http://" + l.Addr().String()
+	return l.Addr().String()
 }

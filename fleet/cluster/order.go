@@ -186,7 +186,7 @@ func (l *Ledger) hear(ctx context.Context, node, id string) (a answer, err error
 type Carrier func(context.Context, Order) (fleet.Outcome, error)
 
 // Service is what a host does for others: it carries out a dispatch, finds out what came of one that a daemon before this one died over,
-// and says what its daemon knows of a reservation.
+// and says what its daemon knows of a reservation. Without Recall such a dispatch stays unknown.
 type Service struct {
 	Carry, Recall Carrier
 	Fate          func(ctx context.Context, id string) (json.RawMessage, error)
@@ -237,7 +237,10 @@ func (l *Ledger) serve(ctx context.Context, run string, kv *mvccpb.KeyValue, s S
 	if err := json.Unmarshal(kv.Value, &o); err != nil || o.Claim == run {
 		return err
 	}
-	if o.Claim != "" {
+	if o.Claim != "" && o.Ask == "" {
+		if s.Recall == nil {
+			return nil
+		}
 		s.Carry = s.Recall
 	}
 	key := string(kv.Key)

@@ -94,7 +94,7 @@ func unseatedKeeper(t *testing.T, kite, crane *Ledger) {
 	serve(t, kite, func(_ context.Context, o Order) (fleet.Outcome, error) {
 		carried <- o
 		return fleet.Outcome{Outcome: fleet.Accepted, Tree: o.Order.Tree}, nil
-	})
+	}, unheard)
 	term := campaign(t, crane)
 	o := order("/src/api")
 	o.Fences = []Fence{term.Fence}
@@ -138,7 +138,7 @@ func lateOrder(t *testing.T, kite, crane *Ledger) {
 		_, err := kite.Under(o.Fences...).Reserve(context.WithoutCancel(ctx), window, draft("/src/api"), nobody)
 		result <- err
 		return fleet.Outcome{}, err
-	})
+	}, unheard)
 	go func() {
 		<-begun
 		key := crane.keys.order("kite", "R")

@@ -183,7 +183,7 @@ func (l *Ledger) hear(ctx context.Context, node, id string) (a answer, err error
 }
 
 // Service is what a host does for others: it carries out a dispatch, finds out what came of one that an earlier [Ledger.Serve] had claimed and
-// did not answer, and says what its daemon knows of a reservation.
+// did not answer, and says what its daemon knows of a reservation. Without Recall such a dispatch stays unknown.
 type Service struct {
 	Carry, Recall func(context.Context, Order) (fleet.Outcome, error)
 	Fate          func(ctx context.Context, id string) (json.RawMessage, error)
@@ -237,7 +237,10 @@ func (l *Ledger) serve(ctx context.Context, run string, kv *mvccpb.KeyValue, s S
 	if err := json.Unmarshal(kv.Value, &o); err != nil || o.Claim == run {
 		return err
 	}
-	again := o.Claim != ""
+	again := o.Claim != "" && o.Ask == ""
+	if again && s.Recall == nil {
+		return nil
+	}
 	key := string(kv.Key)
 	o.Claim = run
 	claimed, err := json.Marshal(o)

@@ -40,6 +40,9 @@ func (k keys) slots() string { return k.root() + "conf/slots" }
 func (k keys) here() string  { return k.at(k.node) }
 func (k keys) holds() string { return k.allHolds() + k.node + "/" }
 
+// of are the keys as the host node names them.
+func (k keys) of(node string) keys { k.node = node; return k }
+
 // treesHere and dirsHere are what the trees of this host, and their directories, begin with.
 func (k keys) treesHere() string { return k.root() + "tree/" + k.node + "/" }
 func (k keys) dirsHere() string  { return k.root() + "dir/" + k.node + "/" }

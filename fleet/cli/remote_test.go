@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"os/exec"
@@ -106,7 +107,17 @@ func TestACommandFromAnotherHostGoesNoFurther(t *testing.T) {
 	if stdout, stderr, code := r.fleetdeck("diff", "--here", "crane:/src/api"); code != 7 || strings.Contains(stdout, "gone") {
 		t.Errorf("exit %d, %s%s, want that it is not found here", code, stdout, stderr)
 	}
-	r = lone(t, "rm DIR/ssh", "")
+	r = lone(t, "printf %s \"$4\" > DIR/sent", "")
+	r.fleetdeck("diff", "crane:/src/api")
+	sent, err := os.ReadFile(filepath.Join(r.dir, "sent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Fields(string(sent))
+	if args, err := base64.RawURLEncoding.DecodeString(words[len(words)-1]); err != nil || string(args) != "diff\x00--here\x00--\x00/src/api" {
+		t.Errorf("sent %q, %v, want diff with --here", args, err)
+	}
+	r = lone(t, "exit 0", "")
 	if err := os.Remove(filepath.Join(r.dir, "ssh")); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -162,6 +163,11 @@ func TestWatchesThatWereCutOffAndCompactedMissNothing(t *testing.T) {
 		res, err := f.eye.Get(t.Context(), "/fleetdeck/v1/web/order/crane/", clientv3.WithPrefix())
 		return err == nil && res.Count == 1
 	})
+	// By then crane's connection is dead on both sides, so that nothing of it is heard late.
+	f.await("crane is lost", func() bool {
+		res, err := f.eye.Get(t.Context(), "/fleetdeck/v1/web/node/crane")
+		return err == nil && res.Count == 0
+	})
 	res, err := f.eye.Put(t.Context(), "/elsewhere", "")
 	if err != nil {
 		t.Fatal(err)
@@ -170,8 +176,13 @@ func TestWatchesThatWereCutOffAndCompactedMissNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	crane.Plug()
-	if a := <-ordered; a.code != 0 {
-		t.Errorf("the order that crane's watch missed: exit %d, %+v, want it carried out", a.code, a.out)
+	select {
+	case a := <-ordered:
+		if a.code != 0 {
+			t.Errorf("the order that crane's watch missed: exit %d, %+v, want it carried out", a.code, a.out)
+		}
+	case <-time.After(patience):
+		t.Fatal("the order that crane's watch missed is not carried out")
 	}
 	// Each host shows its own that have ended too.
 	alive := func(h *host) []row {

@@ -32,14 +32,11 @@ node = %q
 // on are the live members that r shows of node.
 func on(r *rig, node string) (alive []fleet.Member) {
 	r.t.Helper()
-	var all []struct {
-		fleet.Member
-		Node string
-	}
+	var all []fleet.Member
 	r.must(&all, "members")
 	for _, m := range all {
 		if m.Alive() && m.Node == node {
-			alive = append(alive, m.Member)
+			alive = append(alive, m)
 		}
 	}
 	return alive

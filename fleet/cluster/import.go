@@ -184,7 +184,7 @@ func (l *Ledger) Leaving(ctx context.Context, window time.Duration, finish bool)
 	}
 	others := ""
 	for _, n := range nodes {
-		if n.Name != l.Node {
+		if n.Name != l.Node && (!n.Lost || len(n.Held) > 0) {
 			others = n.Name
 		}
 	}

@@ -80,8 +80,7 @@ func TestAnImportHoldsEverythingOrNothing(t *testing.T) {
 				return
 			}
 			wantMoved(t, kite, moving)
-			loss, entries, err := kite.Leaving(t.Context(), window, false)
-			if codeOf(err) != fleet.CodeNodePresent {
+			if _, _, err := kite.Leaving(t.Context(), window, false); codeOf(err) != fleet.CodeNodePresent {
 				t.Errorf("leave a fleet of others with a slot: %v, want %s", err, fleet.CodeNodePresent)
 			}
 			if _, entries, err := kite.Leaving(t.Context(), window, true); err != nil || len(entries) != 3 {
@@ -89,7 +88,8 @@ func TestAnImportHoldsEverythingOrNothing(t *testing.T) {
 			}
 			vacate(t, kite, "M000")
 			vacate(t, kite, "R")
-			if loss, entries, err = kite.Leaving(t.Context(), window, false); err != nil || len(entries) != 1 || entries[0].ID != "L" {
+			loss, entries, err := kite.Leaving(t.Context(), window, false)
+			if err != nil || len(entries) != 1 || entries[0].ID != "L" {
 				t.Fatalf("leaving: %+v, %v, want the launch", entries, err)
 			}
 			if err := kite.Leave(t.Context(), window, loss); err != nil {

@@ -48,6 +48,7 @@ func TestOrders(t *testing.T) {
 		"a refusal comes back as it was given":                            orderRefused,
 		"an order that nobody takes is taken back":                        orderTakenBack,
 		"an order that was begun and not answered is unknown":             orderUnknown,
+		"an order whose daemon died over it is recalled by the next one":  orderRecalled,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

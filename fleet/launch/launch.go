@@ -73,8 +73,10 @@ type Status struct {
 	Output uint64 `json:"output"`
 	// Confirmed says that the deadline is off.
 	Confirmed bool `json:"confirmed"`
-	Cols      int  `json:"cols"`
-	Rows      int  `json:"rows"`
+	// Fenced says that the terminal ends its agent by itself where nobody tells it to go on: see [Fencer].
+	Fenced bool `json:"fenced,omitempty"`
+	Cols   int  `json:"cols"`
+	Rows   int  `json:"rows"`
 }
 
 // Exit is how an agent ended.
@@ -82,10 +84,13 @@ type Exit struct {
 	// Code is the exit code, or 128 and the signal's number.
 	Code   int    `json:"code"`
 	Signal string `json:"signal,omitempty"`
-	// Reason is set where the terminal ended the agent: "stopped", "deadline", or "closed" where the pane that it was in is gone.
+	// Reason is set where the terminal ended the agent: "stopped", "deadline", [Fenced], or "closed" where the pane that it was in is gone.
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at"`
 }
+
+// Fenced is the reason of an exit where the fence was over.
+const Fenced = "fenced"
 
 // Exit codes of the last gate, as shells use them.
 const (
@@ -124,6 +129,14 @@ type Terminal interface {
 	Stop(ctx context.Context, patience time.Duration) error
 	// Log gives the last n bytes of the agent's raw output from disk, also after its end. n <= 0 means all that is kept.
 	Log(n int64) ([]byte, error)
+}
+
+// Fencer is a [Terminal] that ends its agent by itself where nobody tells it to go on.
+type Fencer interface {
+	// Fence fences the agent until a moment of this boot, sleep included, or moves the fence that it has to a later one. When that moment
+	// comes the agent is ended with all that it started, whatever became of who called this: TERM, then KILL after
+	// [fleet.FencePatience]. A fence that is over is not moved, and none is taken away.
+	Fence(ctx context.Context, until time.Duration) error
 }
 
 // FollowOptions says what to stream.

@@ -19,7 +19,7 @@
 // # Who ends what
 //
 // The holder ends the agent with every process that it started when it is told to, when the deadline passes
-// unconfirmed, when the pane that it is in is closed, and when the agent itself has ended and left something behind. Only then does it record the exit. If
+// unconfirmed, when its fence is over (fence.go), when the pane that it is in is closed, and when the agent itself has ended and left something behind. Only then does it record the exit. If
 // the holder was killed, whoever finds that out ends what is left, by the entry FLEETDECK_MEMBER=<id> in the
 // environment, before saying so.
 //
@@ -27,7 +27,7 @@
 //
 // Each call is a connection of its own. A frame is one byte of kind, four bytes of length (big endian) and the payload:
 //
-//	r  request, JSON    first on each connection: {"v":1,"do":"status|input|resize|confirm|stop|prelude|follow", …}
+//	r  request, JSON    first on each connection: {"v":1,"do":"status|input|resize|confirm|fence|stop|prelude|follow", …}
 //	i  input, raw       follows the request "input"
 //	a  answer, JSON     {"v":1,"error":"…","ended":true,"status":{…}}; once for each request
 //	d  data             offset (8 bytes), then the agent's output from there; only after "follow", as all below

@@ -94,6 +94,7 @@ type holder struct {
 	mu     sync.Mutex // guards the fields below, for a moment only; taken after saving
 	rec    record
 	ending bool
+	fence  fence
 }
 
 // ending is how an agent is to be ended.
@@ -138,6 +139,9 @@ func (h *holder) run() {
 	h.endAll(e)
 	h.drain()
 
+	if h.fenceOver() {
+		e.reason = launch.Fenced
+	}
 	exit := exitOf(h.waitStatus, e.reason)
 	err := h.save(func(r *record) error { r.Phase, r.Exit = launch.Exited, exit; return nil })
 	if err != nil {
@@ -343,6 +347,7 @@ func (h *holder) save(change func(*record) error) error {
 func (h *holder) status() launch.Status {
 	h.mu.Lock()
 	s := h.rec.Status
+	s.Fenced = h.fence.set
 	h.mu.Unlock()
 	s.Output = h.out.count()
 	return s

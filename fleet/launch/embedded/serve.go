@@ -54,6 +54,8 @@ func (h *holder) serve(conn net.Conn) error {
 		err = h.resize(req.Cols, req.Rows)
 	case "confirm":
 		err = h.confirm()
+	case "fence":
+		err = h.setFence(time.Duration(req.Until))
 	case "stop":
 		h.askEnd(ending{reason: "stopped", patience: time.Duration(req.Patience)})
 		<-h.recorded

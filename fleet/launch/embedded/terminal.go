@@ -28,7 +28,10 @@ type terminal struct {
 	starting bool
 }
 
-var _ launch.Terminal = (*terminal)(nil)
+var (
+	_ launch.Terminal = (*terminal)(nil)
+	_ launch.Fencer   = (*terminal)(nil)
+)
 
 func (t *terminal) Status(ctx context.Context) (launch.Status, error) {
 	a, err := t.call(ctx, request{Do: "status"}, nil)
@@ -54,6 +57,11 @@ func (t *terminal) Resize(ctx context.Context, cols, rows int) error {
 
 func (t *terminal) Confirm(ctx context.Context) error {
 	return t.do(ctx, "confirm", request{Do: "confirm"}, nil)
+}
+
+// Fence is that of [launch.Fencer].
+func (t *terminal) Fence(ctx context.Context, until time.Duration) error {
+	return t.do(ctx, "fence", request{Do: "fence", Until: int64(until)}, nil)
 }
 
 // Prelude gives the escape sequences that bring a new emulator into the modes that were set at offset, for whoever

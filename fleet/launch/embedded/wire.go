@@ -39,6 +39,7 @@ type request struct {
 	From     uint64 `json:"from,omitempty"`
 	Cursor   bool   `json:"cursor,omitempty"`
 	Every    int64  `json:"every_ns,omitempty"`
+	Until    int64  `json:"until_ns,omitempty"`
 }
 
 // answer is what the holder says to a request.

@@ -29,6 +29,16 @@ func Now() fleet.Instant {
 	return now
 }
 
+// Awake is how long this boot lasts, sleep included, or false where no clock tells it. All processes of the host agree on it. A fence goes
+// by it: a ledger's lease runs on while this machine sleeps.
+func Awake() (time.Duration, bool) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(sleepless, &ts); err != nil {
+		return 0, false
+	}
+	return time.Duration(ts.Nano()) - boottimeOffset(), true
+}
+
 var boot = sync.OnceValue(readBoot)
 
 // machine is the machine id hashed with the program's name: systemd asks that the id itself stay on the machine.

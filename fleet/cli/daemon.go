@@ -89,7 +89,7 @@ func (s *session) runDaemon(ctx context.Context, log io.Writer) error {
 	}
 	return daemon.Run(ctx, daemon.Options{
 		State: s.dir, Config: s.conf, Ledger: s.ledger, Launcher: embedded.New(exe), Launchers: s.launchers(exe), Version: s.build.String(), Exe: exe, Now: process.Now, Log: logf,
-		Ready: func() { logf("listening on %s", s.dir.Socket) }, Keeper: s.keepForDaemon(), Attend: attend,
+		Ready: func() { logf("listening on %s", s.dir.Socket) }, Keeper: s.keepForDaemon(), Attend: attend, Fencing: s.fencing(),
 	})
 }
 
@@ -213,6 +213,9 @@ func newDownCommand(g *globals) *cobra.Command {
 				g.say("the daemon is not running")
 			default:
 				g.say("the daemon is down")
+				if f := s.fencing(); f.Span > 0 && !stopMembers {
+					g.say("members with a slot end %s after that, unless a daemon is up again by then", f.Span)
+				}
 			}
 			return nil
 		},

@@ -12,6 +12,7 @@ import (
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/cluster"
 	"fleetdeck/fleet/config"
+	"fleetdeck/fleet/daemon"
 	"fleetdeck/fleet/launch/process"
 )
 
@@ -65,6 +66,14 @@ func (s *session) attend(ctx context.Context) (func(context.Context, func(error)
 		s.cluster.Attend(ctx, self, trouble)
 		serving.Wait()
 	}, nil
+}
+
+// fencing is how the daemon keeps the members that fill slots: nothing where the ledger gives no slot away.
+func (s *session) fencing() daemon.Fencing {
+	if s.cluster == nil {
+		return daemon.Fencing{}
+	}
+	return daemon.Fencing{Span: s.conf.Cluster.SelfFence, Renew: s.cluster.Renew}
 }
 
 // presence is what this host says of itself to the cluster.

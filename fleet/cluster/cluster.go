@@ -2,7 +2,8 @@
 //
 // It guarantees that a tree and a slot are held under one reservation at most, whichever host asks: both are taken in one
 // transaction that finds them free, or neither is. A reservation hangs on a lease as long as its grace; what is bound to a member
-// hangs on none, so that neither a lost host nor a lost connection gives a member's tree away. Consensus, leases and watches
+// hangs on none, so that neither a lost host nor a lost connection gives a member's tree away, unless its agent is sure to have ended
+// by itself when the lease does ([Ledger.Renew]). Consensus, leases and watches
 // are etcd's. An outcome that the connection hid is found out by asking, and a request that was given up can not take effect
 // later, since the lease that it needs is revoked first.
 //

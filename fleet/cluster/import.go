@@ -194,6 +194,10 @@ func (l *Ledger) Leaving(ctx context.Context, window time.Duration, finish bool)
 			return loss, nil, fleet.Refuse(fleet.CodeNodePresent, "%s holds slot %s of a fleet that has other hosts, such as %s: it would be given away there while the agent here goes on", h.Trees[0].Path, h.Slot, others).
 				WithHint("end that agent with 'fleetdeck stop' first; members without a slot may stay")
 		}
+		if h.State == member && h.lease != clientv3.NoLease && !finish {
+			return loss, nil, fleet.Refuse(fleet.CodeBadRequest, "the member in %s is fenced: it would end as soon as nobody asks etcd for it any more", h.Trees[0].Path).
+				WithHint("end that agent with 'fleetdeck stop' first; members without a slot may stay")
+		}
 		if h.State == member {
 			continue
 		}

@@ -21,7 +21,7 @@ import (
 //	    member/NODE/ID               a member as its daemon listed it last
 //	    hold/NODE/ID                 the hold                             \
 //	    tree/NODE/b64url(PATH)       the same hold, for each of its trees  | lease as long as the grace,
-//	    dir/NODE/DEVICE:INODE        its id, for each directory            | none once it is bound
+//	    dir/NODE/DEVICE:INODE        its id, for each directory            | none once it is bound, or 15 s
 //	    tree/@SPACE/b64url(REL)      the same hold, and its id, for a      |
 //	    dir/@SPACE/INODE             tree that hosts share                 |
 //	    slot/ROLE/PROFILE/NAME       its id, where it needs a slot        /

@@ -124,6 +124,7 @@ func (b *builder) build(f file) *Config {
 	c.addBuiltins()
 	b.checkSlots(c)
 	b.checkStaff(c)
+	b.checkFence(c)
 	return c
 }
 

@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
+
+	"fleetdeck/fleet"
 )
 
 // Cluster says where the reservations of a fleet of many hosts stand, and who this host is in it.
@@ -28,6 +31,8 @@ type Cluster struct {
 	Hosts        map[string]string
 	// Spaces are the roots of file systems that hosts share, by the name that all of them use.
 	Spaces map[string]string
+	// SelfFence is for how long a member that fills a slot goes on without etcd's word; zero fences nobody.
+	SelfFence time.Duration
 }
 
 // DefaultFleet names a fleet that the file gives no name.
@@ -47,6 +52,7 @@ type fileCluster struct {
 	SSHFleetdeck string            `toml:"ssh_fleetdeck"`
 	Hosts        map[string]string `toml:"hosts"`
 	Spaces       map[string]string `toml:"spaces"`
+	SelfFence    string            `toml:"self_fence"`
 }
 
 // clusterName is what can be part of a key, and be told from a path in NODE:PATH.
@@ -103,7 +109,24 @@ func (b *builder) cluster(f *fileCluster) *Cluster {
 	case f.Username != "" && !secure && !loopback:
 		b.fail("cluster.endpoints", "a password would travel in the clear: use https://")
 	}
+	c.SelfFence = b.duration("cluster.self_fence", f.SelfFence, 0)
 	return c
+}
+
+// checkFence makes sure that an agent with a fence is gone before its slot is, and is held by what can end it.
+func (b *builder) checkFence(c *Config) {
+	const key = "cluster.self_fence"
+	if c.Cluster == nil || c.Cluster.SelfFence <= 0 {
+		return
+	}
+	if err := fleet.CheckFence(c.Cluster.SelfFence); err != nil {
+		b.fail(key, "%v", err)
+	}
+	for _, s := range c.Slots {
+		if p, ok := c.Profiles[s.Profile]; ok && p.Launcher != LauncherEmbedded {
+			b.fail(key, "slot %s is for profile %s, whose agents are held in %s: only what the launcher %q holds ends for certain when nobody is left to end it", s.Name, s.Profile, p.Launcher, LauncherEmbedded)
+		}
+	}
 }
 
 var (

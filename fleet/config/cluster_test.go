@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -75,12 +76,36 @@ func TestAClusterThatCannotBeIsRefusedByItsKey(t *testing.T) {
 		{"a space twice", local + "[cluster.spaces]\na = \"/mnt/src\"\nb = \"/mnt/src/\"", "lie in each other"},
 		{"a space without a root", local + "[cluster.spaces]\na = \"\"", "names no directory"},
 		{"a space that is no name", local + "[cluster.spaces]\n\"a/b\" = \"/mnt/src\"", "cluster.spaces.a/b"},
+		{"a fence that is too long", local + "self_fence = \"11s\"", "use less than 11s"},
+		{"a fence that is too short", local + "self_fence = \"2s\"", "a change of etcd's leader"},
+		{"a fence below zero", local + "self_fence = \"-5s\"", "more than zero"},
+		{"a fence that is no time", local + "self_fence = \"soon\"", "cluster.self_fence"},
+		{"a fence in tmux", local + "self_fence = \"5s\"\n[profiles.w]\ncommand = [\"w\"]\nlauncher = \"tmux\"\n[[slots]]\nname = \"a\"\nrole = \"architect\"\nprofile = \"w\"", "held in tmux"},
 		{"an unknown key", local + `lease = 3`, `unknown key "cluster.lease"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := Parse("/etc/fleetdeck.toml", []byte("[cluster]\n"+tt.text))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want one with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestAFenceIsOffUnlessItIsAskedFor(t *testing.T) {
+	const text = "launcher = \"tmux\"\n[profiles.w]\ncommand = [\"w\"]\nlauncher = \"embedded\"\n[profiles.d]\ncommand = [\"d\"]\n" +
+		"[[slots]]\nname = \"a\"\nrole = \"architect\"\nprofile = \"w\"\n[cluster]\nendpoints = [\"http://127.0.0.1:2379\"]\n"
+	for _, tt := range []struct {
+		name, more string
+		want       time.Duration
+	}{
+		{"off", "", 0},
+		{"on, with a profile in tmux that has no slot", "self_fence = \"5s\"", 5 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := Parse("/etc/fleetdeck.toml", []byte(text+tt.more))
+			if err != nil || c.Cluster.SelfFence != tt.want {
+				t.Errorf("%+v, %v, want %s", c, err, tt.want)
 			}
 		})
 	}

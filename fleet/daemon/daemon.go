@@ -50,6 +50,8 @@ type Options struct {
 	Keeper func(ctx context.Context, say func(level, kind, tree, message string)) error
 	// RetakeEvery is how often the ledger is asked whether it still knows of the members here: [RetakeEvery] where it is zero.
 	RetakeEvery time.Duration
+	// Fencing is for a ledger that gives slots away.
+	Fencing Fencing
 	// Attend, where set, keeps this host among those of its fleet until ctx ends, and says what is in the way of that.
 	Attend func(ctx context.Context, trouble func(error))
 }
@@ -102,6 +104,9 @@ func Run(ctx context.Context, opts Options) error {
 func run(ctx context.Context, opts Options, slots pool) error {
 	if opts.RetakeEvery == 0 {
 		opts.RetakeEvery = RetakeEvery
+	}
+	if span := opts.Fencing.Span; span > 0 { // what was lost is to be held again before a fence is over
+		opts.RetakeEvery = min(opts.RetakeEvery, span/parts)
 	}
 	d := &Daemon{Options: opts, pool: slots, since: opts.Now().Wall.UTC(), tended: map[string]*tender{}}
 	d.ctx, d.cancel = context.WithCancelCause(ctx)

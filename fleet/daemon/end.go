@@ -101,6 +101,8 @@ func (t *tender) exited(exit *launch.Exit) {
 	switch {
 	case exit == nil:
 		t.d.events.add("warn", "gone", rec.Tree, rec.ID, "its terminal was killed; its exit code is not known")
+	case exit.Reason == launch.Fenced:
+		t.d.alarm("fenced", rec, "member %s was ended by its holder, code %d: etcd did not confirm in time that it has slot %s", rec.ID, exit.Code, rec.Slot)
 	case exit.Reason != "":
 		t.d.events.add("info", "exited", rec.Tree, rec.ID, "the agent was ended (%s, code %d)", exit.Reason, exit.Code)
 	default:

@@ -347,6 +347,9 @@ func (t *tender) step(change func(*record) error) error {
 // watch follows a member's terminal until it has ended.
 func (t *tender) watch(ctx context.Context, term launch.Terminal) {
 	ear := t.d.newEar(t.record())
+	fencing := false
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
 		status, err := term.Status(ctx)
 		switch {
@@ -363,6 +366,10 @@ func (t *tender) watch(ctx context.Context, term launch.Terminal) {
 		case status.Phase == launch.Exited:
 			t.exited(status.Exit)
 			return
+		}
+		if !fencing {
+			fencing = true
+			t.d.tending.Go(func() { t.keepFenced(ctx, term, status) })
 		}
 		frames, err := term.Follow(ctx, ear.follow(status))
 		if err != nil {

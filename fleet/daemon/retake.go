@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/launch/process"
 	"fleetdeck/fleet/ledger"
 )
 
@@ -27,6 +28,7 @@ func (d *Daemon) keepHeld() {
 			case !ok || rec.over():
 				rec.Reservation = r.ID
 				d.vacate(rec) // it ended in between
+			case rec.Agent.Pid != 0 && !process.Alive(rec.Agent): // its tender is about to say so: nobody is to be ended, and nobody to be told
 			case r.Err == nil:
 				d.alarm("hold_retaken", rec, "nothing was held for member %s any more, and is again: was etcd put back from an older copy, or this host released as lost?", rec.ID)
 			case !ending[rec.ID]:

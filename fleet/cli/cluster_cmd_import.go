@@ -287,7 +287,7 @@ back to the cluster, and stands in this host's own file again. No member ends. O
 The daemon is down afterwards: take [cluster] out of fleetdeck.toml, then run 'fleetdeck up'.
 
 It is refused where a member here fills a slot and the fleet has other hosts: the slot would be given away there while the agent
-goes on. Cut off in the middle it is finished by another export.
+goes on; and while a member is fenced (self_fence), which would end. Cut off in the middle it is finished by another export.
 ` + exitHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := g.openCluster()

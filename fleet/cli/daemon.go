@@ -196,7 +196,8 @@ func newDownCommand(g *globals) *cobra.Command {
 	var stopMembers bool
 	cmd := &cobra.Command{
 		Use: "down", Short: "stop the daemon", Args: noArgs,
-		Long: `down stops the daemon. Members go on running and are adopted by the next one; --stop-members ends them first.
+		Long: `down stops the daemon. Members go on running and are adopted by the next one; --stop-members ends them first. Where [cluster] has self_fence, those
+with a slot end unless a daemon is up again within that time.
 ` + exitHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := g.open()

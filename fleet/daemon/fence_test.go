@@ -1,0 +1,120 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// giver is a ledger's word on what is held: whether it is given, and what it was asked.
+type giver struct {
+	mu     sync.Mutex // guards all below
+	silent bool
+	fence  func(context.Context) error // what the daemon does before a limit is put to what is held
+	words  int
+}
+
+func (g *giver) renew(ctx context.Context, _ string, fence func(context.Context) error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fence = fence
+	if g.silent {
+		return errors.New("etcd does not answer")
+	}
+	err := fence(ctx)
+	if err == nil {
+		g.words++
+	}
+	return err
+}
+
+// given is how often it gave its word.
+func (g *giver) given() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.words
+}
+
+func (g *giver) fallSilent() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.silent = true
+}
+
+func startFenced(t *testing.T, span time.Duration) (*running, *giver) {
+	t.Helper()
+	r, g := newDaemon(t), &giver{}
+	r.up(func(p pool) pool { return p }, func(o *Options) { o.Fencing = Fencing{Span: span, Renew: g.renew} })
+	return r, g
+}
+
+// isFenced asks a member's terminal.
+func (r *running) isFenced(member string) bool {
+	r.t.Helper()
+	term, err := r.terminal(member)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	status, err := term.Status(r.t.Context())
+	return err == nil && status.Fenced
+}
+
+func TestAMemberWithASlotLivesByTheLedgersWordAndNoLonger(t *testing.T) {
+	const span = 2 * time.Second
+	r, g := startFenced(t, span)
+	out, err := r.dispatch("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.await("it was given word for longer than the fence is", func() bool { return g.given() > 2*parts })
+	roster, err := r.client.Roster(t.Context())
+	if err != nil || len(roster.Members) != 1 || !roster.Members[0].Alive() || !r.isFenced(out.Member) {
+		t.Fatalf("roster %+v, %v, want its member alive, and fenced", roster, err)
+	}
+	g.fallSilent()
+	r.await("the member has ended", func() bool {
+		roster, err := r.client.Roster(t.Context())
+		return err == nil && len(roster.Members) == 1 && !roster.Members[0].Alive()
+	})
+	if !strings.Contains(r.log.String(), "fenced: member "+out.Member) {
+		t.Errorf("the log says %s, want why it was ended", r.log)
+	}
+	if _, err := r.dispatch("two"); err != nil {
+		t.Errorf("dispatch to its slot: %v, want it free again", err)
+	}
+}
+
+// TestWhatIsFencedIsNotFencedAnewWithoutTheLedgersWord asks for it while the ledger is silent.
+func TestWhatIsFencedIsNotFencedAnewWithoutTheLedgersWord(t *testing.T) {
+	const span = 3 * time.Second
+	r, g := startFenced(t, span)
+	if _, err := r.dispatch("one"); err != nil {
+		t.Fatal(err)
+	}
+	r.await("it is fenced", func() bool { return g.given() > 0 })
+	g.fallSilent()
+	r.await("the member has ended, whatever the daemon does before a limit", func() bool {
+		g.mu.Lock()
+		fence := g.fence
+		g.mu.Unlock()
+		if err := fence(t.Context()); err != nil {
+			t.Logf("fence: %v", err)
+		}
+		roster, err := r.client.Roster(t.Context())
+		return err == nil && len(roster.Members) == 1 && !roster.Members[0].Alive()
+	})
+}
+
+func TestNobodyIsFencedUnlessThatIsAskedFor(t *testing.T) {
+	r, g := startFenced(t, 0)
+	out, err := r.dispatch("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.given() != 0 || r.isFenced(out.Member) {
+		t.Errorf("the ledger was asked %d times, and the member is fenced: %t", g.given(), r.isFenced(out.Member))
+	}
+}

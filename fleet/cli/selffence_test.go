@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,22 +16,24 @@ import (
 	"fleetdeck/fleet/launch/embedded"
 )
 
-// fencedHost is a node of a fleet of its own name, in etcd at endpoint. Its one architect heeds no TERM, and has a child in a session of its own.
-func fencedHost(t *testing.T, endpoint, name, node, fence string) *rig {
+// fencedHost is a node of a fleet with four architects, in etcd at endpoint. An architect heeds no TERM, and has a child in a session of
+// its own.
+func fencedHost(t *testing.T, endpoint, node, fence string) *rig {
 	t.Helper()
+	slots := ""
+	for i := range 4 {
+		slots += fmt.Sprintf("[[slots]]\nname = \"architect-%d\"\nrole = \"architect\"\nprofile = \"hard\"\n", i+1)
+	}
 	r := newRig(t, strings.Replace(agents, `lock_wait = "10s"`, `lock_wait = "3s"`, 1)+fmt.Sprintf(`
 [profiles.hard]
 command = ["sh", "-c", "trap '' TERM HUP; setsid sh -c \"trap '' TERM HUP; while :; do sleep 1; done\" & while :; do sleep 1; done"]
-[[slots]]
-name = "architect-1"
-role = "architect"
-profile = "hard"
+%s
 [cluster]
 endpoints = [%q]
-fleet = %q
+fleet = "web"
 node = %q
 %s
-`, endpoint, name, node, fence))
+`, slots, endpoint, node, fence))
 	r.must(nil, "up")
 	return r
 }
@@ -38,165 +41,143 @@ node = %q
 // staffed sends an architect and a dev to r, and gives them.
 func staffed(r *rig) (architect, dev fleet.Outcome) {
 	r.t.Helper()
-	for _, d := range []struct {
-		out  *fleet.Outcome
-		tree string
-		args []string
-	}{
-		{&architect, "api", []string{"--role", "architect", "--profile", "hard", "--wait"}},
-		{&dev, "web", []string{"--profile", "worker", "--wait"}},
-	} {
-		out, code := r.dispatch(r.repo(d.tree), d.args...)
-		if code != 0 {
-			r.t.Fatalf("dispatch: exit %d, %+v", code, out)
-		}
-		*d.out = out
+	architect = asArchitect(r, "api")
+	dev, code := r.dispatch(r.repo("web"), "--profile", "worker", "--wait")
+	if architect.Outcome != fleet.Accepted || code != 0 {
+		r.t.Fatalf("dispatch: %+v, and exit %d, %+v", architect, code, dev)
 	}
 	return architect, dev
+}
+
+// asArchitect tries to get a slot, and gives what came of it.
+func asArchitect(r *rig, tree string) fleet.Outcome {
+	r.t.Helper()
+	out, _ := r.dispatch(r.repo(tree), "--role", "architect", "--profile", "hard", "--wait")
+	return out
 }
 
 // runs are the processes of a member's agent.
 func runs(member string) []int { return marked("FLEETDECK_MEMBER=" + member) }
 
-// asArchitect tries to get the one slot, and gives what came of it.
-func asArchitect(r *rig) fleet.Outcome {
+// isFenced asks a member's holder.
+func (r *rig) isFenced(member string) bool {
 	r.t.Helper()
-	out, _ := r.dispatch(r.repo("there"), "--role", "architect", "--profile", "hard", "--wait")
-	return out
+	term, err := embedded.New("").Find(r.t.Context(), member, filepath.Join(r.state, "members", member))
+	if err != nil {
+		return false
+	}
+	status, err := term.Status(r.t.Context())
+	return err == nil && status.Fenced
 }
 
 // TestASlotOfAHostThatNothingIsHeardOfFreesItselfAfterItsAgent takes hosts from the fleet in all the ways there are, and looks at the very
-// moment at which another gets the slot.
+// moments at which another gets their slots. One of them asked for no fence: it keeps what it has.
 func TestASlotOfAHostThatNothingIsHeardOfFreesItselfAfterItsAgent(t *testing.T) {
 	full(t)
 	t.Parallel()
 	etcd := etcdrun.Start(t, 1)
-	for _, tt := range []struct {
-		name string
-		lose func(t *testing.T, kite *rig, w *wire) (back func())
-	}{
-		{"its daemon is killed", func(t *testing.T, kite *rig, _ *wire) func() {
-			kite.kill()
-			return func() { kite.must(nil, "up") }
-		}},
-		{"its daemon is paused", func(t *testing.T, kite *rig, _ *wire) func() {
-			pid := kite.daemonPid()
-			syscall.Kill(pid, syscall.SIGSTOP)
-			resume := func() { syscall.Kill(pid, syscall.SIGCONT) }
-			t.Cleanup(resume)
-			return resume
-		}},
-		{"its network is cut", func(t *testing.T, _ *rig, w *wire) func() {
-			w.cut()
-			t.Cleanup(w.mend)
-			return w.mend
-		}},
-		{"its daemon is told to go", func(t *testing.T, kite *rig, _ *wire) func() {
-			kite.must(nil, "down")
-			return func() { kite.must(nil, "up") }
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := newWire(t, strings.TrimPrefix(etcd.Endpoints()[0], "http://"))
-			name := strings.ReplaceAll(tt.name, " ", "-")
-			kite := fencedHost(t, "http://"+w.addr, name, "kite", `self_fence = "3s"`)
-			crane := fencedHost(t, etcd.Endpoints()[0], name, "crane", "")
-			architect, dev := staffed(kite)
-			if out := asArchitect(crane); out.Code != fleet.CodeSlotUnavailable {
-				t.Fatalf("dispatch to a slot that is taken: %+v", out)
+	endpoint := etcd.Endpoints()[0]
+	const fence = `self_fence = "3s"`
+	w := newWire(t, strings.TrimPrefix(endpoint, "http://"))
+	owl := fencedHost(t, endpoint, "owl", "")
+	killed, paused := fencedHost(t, endpoint, "killed", fence), fencedHost(t, endpoint, "paused", fence)
+	cut, unfenced := fencedHost(t, "http://"+w.addr, "cut", fence), fencedHost(t, endpoint, "unfenced", "")
+	lost := []*rig{killed, paused, cut}
+
+	architects, devs, by := map[*rig]fleet.Outcome{}, map[*rig]fleet.Outcome{}, map[string]*rig{}
+	for _, r := range append(lost, unfenced) {
+		architects[r], devs[r] = staffed(r)
+		by[architects[r].Slot] = r
+		r.await("its architect is fenced where that was asked for", func() bool { return r.isFenced(architects[r].Member) == (r != unfenced) })
+		if r.isFenced(devs[r].Member) {
+			t.Error("a dev is fenced")
+		}
+	}
+	if out := asArchitect(owl, "0"); out.Code != fleet.CodeSlotUnavailable {
+		t.Fatalf("dispatch to a slot where all are taken: %+v", out)
+	}
+
+	pid := paused.daemonPid()
+	resume := func() { syscall.Kill(pid, syscall.SIGCONT) }
+	t.Cleanup(resume)
+	syscall.Kill(pid, syscall.SIGSTOP)
+	w.cut()
+	t.Cleanup(w.mend)
+	killed.kill()
+	unfenced.kill()
+	for i := range lost {
+		owl.await("owl gets a slot", func() bool {
+			out := asArchitect(owl, fmt.Sprint(i))
+			if out.Outcome != fleet.Accepted {
+				return false
 			}
-			back := tt.lose(t, kite, w)
-			crane.await("crane gets the slot", func() bool {
-				out := asArchitect(crane)
-				if left := runs(architect.Member); out.Outcome == fleet.Accepted && len(left) > 0 {
-					t.Fatalf("crane got the slot while processes %v of kite's architect run", left)
-				}
-				return out.Outcome == fleet.Accepted
-			})
-			if len(runs(dev.Member)) == 0 {
-				t.Error("the dev, which fills no slot, was ended")
+			if left := runs(architects[by[out.Slot]].Member); len(left) > 0 {
+				t.Errorf("owl got %s while processes %v of its architect run", out.Slot, left)
 			}
-			back()
-			kite.await("kite knows what became of its members", func() bool {
-				m := on(kite, "kite")
-				return len(m) == 1 && m[0].ID == dev.Member && crane.clusterStatus("kite").Trees == 1
-			})
-			if stdout, _, _ := kite.fleetdeck("events"); !strings.Contains(stdout, "fenced") || strings.Contains(stdout, "hold_lost") {
-				t.Errorf("events %s, want that it was fenced, and that nobody had to be ended", stdout)
-			}
-			if m := on(crane, "crane"); len(m) != 1 {
-				t.Errorf("crane has %+v, want its architect", m)
-			}
+			return true
 		})
+	}
+	owl.await("every lease is over", func() bool { return owl.clusterStatus("unfenced").State == "lost" })
+	if out := asArchitect(owl, "more"); out.Code != fleet.CodeSlotUnavailable || len(runs(architects[unfenced].Member)) == 0 {
+		t.Errorf("dispatch to the slot of who is not fenced: %+v, with processes %v, want it taken, and some", out, runs(architects[unfenced].Member))
+	}
+	for r, dev := range devs {
+		if len(runs(dev.Member)) == 0 {
+			t.Errorf("the dev of %s, which fills no slot, was ended", r.config)
+		}
+	}
+
+	resume()
+	w.mend()
+	killed.must(nil, "up")
+	for i, node := range []string{"killed", "paused", "cut"} {
+		r := lost[i]
+		r.await("it knows what became of its members", func() bool {
+			m := on(r, node)
+			return len(m) == 1 && m[0].ID == devs[r].Member && owl.clusterStatus(node).Trees == 1
+		})
+		if stdout, _, _ := r.fleetdeck("events"); !strings.Contains(stdout, "fenced") || strings.Contains(stdout, "hold_lost") {
+			t.Errorf("events on %s: %s, want that it was fenced, and that nobody had to be ended", node, stdout)
+		}
+	}
+
+	// A fence comes to members that run, and stays.
+	text, err := os.ReadFile(unfenced.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unfenced.setConfig(string(text) + fence + "\n")
+	unfenced.must(nil, "up")
+	unfenced.await("its architect is fenced", func() bool { return unfenced.isFenced(architects[unfenced].Member) })
+	unfenced.setConfig(string(text))
+	unfenced.must(nil, "down")
+	unfenced.must(nil, "up")
+	up := time.Now()
+	unfenced.await("a fence that nobody moves on is over", func() bool { return time.Since(up) > fleet.FenceUsual+time.Second })
+	if len(runs(architects[unfenced].Member)) == 0 {
+		t.Error("the architect ended, though a daemon looks after it")
 	}
 }
 
-// TestAnAbsenceOfEtcdThatIsShorterThanTheFenceEndsNobody kills etcd, and looks long after the fence would have been over.
-func TestAnAbsenceOfEtcdThatIsShorterThanTheFenceEndsNobody(t *testing.T) {
+// TestAnAbsenceThatIsShorterThanTheFenceEndsNobody kills etcd and the daemon, and looks after the fence would have been over.
+func TestAnAbsenceThatIsShorterThanTheFenceEndsNobody(t *testing.T) {
 	full(t)
 	t.Parallel()
 	etcd := etcdrun.Start(t, 1)
 	const span = 10 * time.Second
-	kite := fencedHost(t, etcd.Endpoints()[0], "short", "kite", `self_fence = "10s"`)
+	kite := fencedHost(t, etcd.Endpoints()[0], "kite", `self_fence = "10s"`)
 	architect, dev := staffed(kite)
-	pids := kite.pids()
+	kite.await("its architect is fenced", func() bool { return kite.isFenced(architect.Member) })
+	pids, daemon := kite.pids(), kite.daemonPid()
 	etcd.Kill(0)
 	gone := time.Now()
-	kite.await("the fence has not been moved on", func() bool { return time.Since(gone) > span/4 })
+	kite.await("etcd was missed", func() bool { return time.Since(gone) > span/4 })
 	etcd.Run(0)
-	kite.await("the fence of then is over", func() bool { return time.Since(gone) > span+5*time.Second })
+	syscall.Kill(daemon, syscall.SIGKILL)
+	kite.must(nil, "up")
+	kite.await("the fence of then is over", func() bool { return time.Since(gone) > span+2*time.Second })
 	if now := kite.pids(); len(now) != 2 || now[architect.Member] != pids[architect.Member] || now[dev.Member] != pids[dev.Member] {
 		t.Errorf("members %v, want %v", now, pids)
-	}
-	// A daemon that comes back in time finds it, and goes on.
-	kite.kill()
-	kite.must(nil, "up")
-	back := time.Now()
-	kite.await("the fence of then is over too", func() bool { return time.Since(back) > span+time.Second })
-	if now := kite.pids(); len(now) != 2 || now[architect.Member] != pids[architect.Member] {
-		t.Errorf("after the daemon was killed members are %v, want %v", now, pids)
-	}
-}
-
-// TestWithoutAFenceNobodyEndsAndNoSlotIsGivenAway is how it is where nobody asked for one; and then how one comes to members that run.
-func TestWithoutAFenceNobodyEndsAndNoSlotIsGivenAway(t *testing.T) {
-	full(t)
-	t.Parallel()
-	etcd := etcdrun.Start(t, 1)
-	kite := fencedHost(t, etcd.Endpoints()[0], "off", "kite", "")
-	crane := fencedHost(t, etcd.Endpoints()[0], "off", "crane", "")
-	architect, dev := staffed(kite)
-	kite.kill()
-	gone := time.Now()
-	crane.await("kite is lost, and any lease of it is over", func() bool {
-		return time.Since(gone) > fleet.FenceLease+2*time.Second && crane.clusterStatus("kite").State == "lost"
-	})
-	if out := asArchitect(crane); out.Code != fleet.CodeSlotUnavailable || len(runs(architect.Member)) == 0 || len(runs(dev.Member)) == 0 {
-		t.Fatalf("dispatch to its slot: %+v, with processes %v and %v, want it taken and both alive", out, runs(architect.Member), runs(dev.Member))
-	}
-
-	text, err := os.ReadFile(kite.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kite.setConfig(string(text) + "self_fence = \"3s\"\n")
-	kite.must(nil, "up")
-	kite.await("its architect is fenced", func() bool {
-		term, err := embedded.New("").Find(t.Context(), architect.Member, kite.state+"/members/"+architect.Member)
-		if err != nil {
-			return false
-		}
-		status, err := term.Status(t.Context())
-		return err == nil && status.Fenced
-	})
-	kite.setConfig(string(text)) // what is fenced stays so, and is looked after
-	kite.must(nil, "down")
-	kite.must(nil, "up")
-	up := time.Now()
-	kite.await("a fence that nobody moves on is over", func() bool { return time.Since(up) > fleet.FenceUsual+time.Second })
-	if len(runs(architect.Member)) == 0 {
-		t.Error("the architect ended, though a daemon looks after it")
 	}
 }
 

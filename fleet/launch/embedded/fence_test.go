@@ -37,6 +37,7 @@ func endsFenced(t *testing.T, term launch.Terminal, until time.Duration) {
 	if now := awake(t); now < until {
 		t.Errorf("the agent ended %s before its fence was over", until-now)
 	}
+	t.Logf("it ended %s after its fence was over", (awake(t) - until - time.Since(s.Exit.At)).Round(time.Millisecond))
 	if s.Exit.Reason != launch.Fenced {
 		t.Errorf("exit %+v, want it %s", s.Exit, launch.Fenced)
 	}

@@ -25,6 +25,14 @@ func (l *Ledger) Info(ctx context.Context) fleet.ClusterInfo {
 		}
 		return info
 	}
+	keeper := make(chan string, 1)
+	go func() { // what it cannot be told is not known
+		if c, err := l.Elected(ctx); err == nil && c != nil {
+			keeper <- c.Node
+			return
+		}
+		keeper <- ""
+	}()
 	names := make(chan map[uint64]string, 1)
 	go func() { names <- memberNames(ctx, c) }()
 	ids := make([]uint64, len(l.Endpoints))
@@ -34,6 +42,7 @@ func (l *Ledger) Info(ctx context.Context) fleet.ClusterInfo {
 	}
 	asking.Wait()
 	by, failed := <-names, []string{}
+	info.Keeper = <-keeper
 	for i := range info.Endpoints {
 		e := &info.Endpoints[i]
 		if e.Error != "" {

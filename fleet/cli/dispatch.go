@@ -227,7 +227,7 @@ func newReserveCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			tree, err := s.here(args[0])
+			tree, err := s.ownTree(args[0])
 			if err != nil {
 				return err
 			}
@@ -278,7 +278,7 @@ look with --dry-run. A host that comes back in the middle keeps everything.
 			if err := s.may("spawn")(cmd.Context()); err != nil {
 				return err
 			}
-			tree, err := s.here(args[0])
+			tree, err := s.ownTree(args[0])
 			if err != nil {
 				return err
 			}

@@ -111,8 +111,8 @@ func (s *session) elsewhere(tree string) (node, path string) {
 	return name, rest
 }
 
-// here is a tree of this host, for a command that is for those alone.
-func (s *session) here(tree string) (path string, err error) {
+// ownTree is a tree of this host, for a command that is for those alone.
+func (s *session) ownTree(tree string) (path string, err error) {
 	node, path := s.elsewhere(tree)
 	if node != "" {
 		return "", usagef("%s is on node %s: run the command there", tree, node)

@@ -38,6 +38,8 @@ type ClusterInfo struct {
 	Fleet     string     `json:"fleet"`
 	Node      string     `json:"node"` // this host
 	Endpoints []Endpoint `json:"endpoints"`
+	// Keeper is the host that keeps the fleet's staff; empty where none does.
+	Keeper string `json:"keeper,omitempty"`
 	// HeardAt is when any of them last answered; Error says why none does now.
 	HeardAt time.Time `json:"heard_at,omitzero"`
 	Error   string    `json:"error,omitempty"`

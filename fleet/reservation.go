@@ -112,8 +112,13 @@ type Entry struct {
 	Reservation
 }
 
-// On is the tree that e stands for.
-func (e Entry) On() Tree { return Tree{Path: e.Tree, File: e.File} }
+// On is the tree that e stands for, also where a foreign writer spelled its key with a slash at the end or with dots.
+func (e Entry) On() Tree {
+	if !path.IsAbs(e.Tree) {
+		return Tree{Path: e.Tree, File: e.File}
+	}
+	return Tree{Path: path.Clean(e.Tree), File: e.File}
+}
 
 // Valid reports whether e can be told from every other entry and names a place.
 func (e Entry) Valid() bool { return e.ID != "" && path.IsAbs(e.Tree) && path.Clean(e.Tree) == e.Tree }

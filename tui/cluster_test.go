@@ -77,7 +77,7 @@ func inCluster(s fleet.Snapshot) fleet.Snapshot {
 	}
 	s.Slots[1] = fleet.Slot{Name: "architect-2", Role: "architect", Profile: "codex", State: fleet.SlotBound, Member: "01JECRANE002", Reservation: "r12", Tree: fleet.At("crane", home+"/src/maps"), Since: ago(25 * time.Minute), Node: "crane"}
 	s.File.Path = "https://10.0.0.1:2379,https://10.0.0.2:2379,https://10.0.0.3:2379/fleetdeck/v1/web/"
-	s.Cluster = &fleet.ClusterInfo{Fleet: "web", Node: "kite", HeardAt: ago(time.Second), Endpoints: []fleet.Endpoint{
+	s.Cluster = &fleet.ClusterInfo{Fleet: "web", Node: "kite", Keeper: "kite", HeardAt: ago(time.Second), Endpoints: []fleet.Endpoint{
 		{URL: "https://10.0.0.1:2379", Name: "etcd-1", Version: "3.7.0", LatencyMS: 1.24, Revision: 4711, Bytes: 180_000},
 		{URL: "https://10.0.0.2:2379", Name: "etcd-2", Version: "3.7.0", Leader: true, LatencyMS: 0.93, Revision: 4711, Bytes: 180_000},
 		{URL: "https://10.0.0.3:2379", Name: "etcd-3", Version: "3.7.0", LatencyMS: 12.4, Revision: 4711, Bytes: 176_000},

@@ -70,7 +70,7 @@ func slotsOfNode(n *fleet.Node) map[fleet.NodeTree]bool {
 func (m *Model) nodeDetail(n *fleet.Node, w int) []string {
 	out := []string{" " + m.nodeLook(n).String()}
 	if n.Lost {
-		for _, l := range wrap("Nothing was heard of its daemon for a while. Whether its members still run nobody knows, so that they keep their trees and slots until it is back.", w-2) {
+		for _, l := range wrap("Nothing was heard of its daemon for a while. Whether its members still run nobody knows, so that they keep their trees and slots until it is back. If it will not come back, `fleetdeck release --lost "+clean(n.Name)+"` releases them.", w-2) {
 			out = append(out, " "+m.warn.of(l))
 		}
 	}
@@ -80,6 +80,9 @@ func (m *Model) nodeDetail(n *fleet.Node, w int) []string {
 	}
 	if n.Version != "" {
 		out = append(out, m.fact("version", n.Version, w))
+	}
+	if c := m.ix.Cluster; c != nil && c.Keeper == n.Name {
+		out = append(out, m.fact("keeper", "keeps the staff of all hosts", w))
 	}
 	out = append(out, m.nodeMembers(n, w)...)
 	return append(out, m.servers(w)...)

@@ -274,18 +274,19 @@ func (b *Book) Release(ctx context.Context, window time.Duration, tree, id strin
 	if err != nil {
 		return fleet.Entry{}, false, err
 	}
-	raw, ok := doc.Get(tree)
+	key := keyOf(doc, tree)
+	raw, ok := doc.Get(key)
 	if !ok {
 		return fleet.Entry{}, false, nil
 	}
-	e, err := decode(tree, raw)
+	e, err := decode(key, raw)
 	if err != nil {
 		return fleet.Entry{}, false, b.corrupt(err)
 	}
 	if !mutant.ReleaseWithoutID && id != "" && e.ID != id {
 		return e, false, nil
 	}
-	doc.Delete(tree)
+	doc.Delete(key)
 	if err := b.write(held, doc); err != nil {
 		return fleet.Entry{}, false, err
 	}
@@ -357,20 +358,20 @@ func (b *Book) write(held *lockfile.Held, doc *lockfile.Document) error {
 // entriesOn decodes the entries that may stand for t, and checks the entry time of all: a file with one bad time is
 // corrupt, since nobody can say which tree it fails to protect.
 func (b *Book) entriesOn(doc *lockfile.Document, t fleet.Tree) ([]fleet.Entry, error) {
-	var on []fleet.Entry
+	var rivals []fleet.Entry
 	for tree, raw := range doc.All() {
 		file, err := probe(tree, raw)
 		if err != nil {
 			return nil, b.corrupt(err)
 		}
-		if tree != t.Path && (t.File == "" || file != string(t.File)) {
+		if !t.Same(on(tree, file)) {
 			continue
 		}
 		e, err := decode(tree, raw)
 		if err != nil {
 			return nil, b.corrupt(err)
 		}
-		on = append(on, e)
+		rivals = append(rivals, e)
 	}
-	return on, nil
+	return rivals, nil
 }

@@ -132,6 +132,26 @@ func TestSameDirectoryUnderAnotherPathIsTheSameTree(t *testing.T) {
 	}
 }
 
+func TestForeignEntryHoldsItsTreeHoweverItsKeyIsSpelled(t *testing.T) {
+	for _, key := range []string{"/src/api/", "/src//api", "/src/web/../api", "/src/./api"} {
+		t.Run(key, func(t *testing.T) {
+			b, _ := newBook(t)
+			file := fmt.Sprintf(`{"$format":%q,%q:{"id":"theirs","expires_at":"2026-11-30T06:01:00Z"}}`, book.Format, key)
+			if err := os.WriteFile(b.Path(), []byte(file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Reserve(t.Context(), window, draft("/src/api"), nobody); codeOf(err) != fleet.CodeTreeReserved {
+				t.Errorf("Reserve: %v, want %s", err, fleet.CodeTreeReserved)
+			}
+			reserve(t, b, "/src/api/sub")
+			if e, ok, err := b.Release(t.Context(), window, "/src/api", "theirs"); err != nil || !ok || e.Tree != key {
+				t.Errorf("Release = %q, %t, %v, want %q released", e.Tree, ok, err, key)
+			}
+			reserve(t, b, "/src/api")
+		})
+	}
+}
+
 func TestGraceThatRanOutFreesTheTree(t *testing.T) {
 	b, c := newBook(t)
 	old := reserve(t, b, "/src/api")

@@ -96,3 +96,21 @@ func decode(tree string, raw json.RawMessage) (fleet.Entry, error) {
 	}
 	return e, nil
 }
+
+// on is the tree that an entry under key stands for.
+func on(key, file string) fleet.Tree {
+	return fleet.Entry{Tree: key, Reservation: fleet.Reservation{File: fleet.FileID(file)}}.On()
+}
+
+// keyOf is the key of the entry that stands for tree, which a foreign writer may have spelled in another way.
+func keyOf(doc *lockfile.Document, tree string) string {
+	if _, ok := doc.Get(tree); ok {
+		return tree
+	}
+	for key := range doc.All() {
+		if on(key, "").Path == tree {
+			return key
+		}
+	}
+	return tree
+}

@@ -91,11 +91,11 @@ func runClusterInit(ctx context.Context, s *session, replace bool) error {
 	}
 	switch c.Table {
 	case cluster.TableWritten:
-		s.say("wrote the slot table of fleet %s: %d slots", s.conf.Cluster.Fleet, c.Rows)
+		s.say("wrote the slot table of fleet %s, slots: %d", s.conf.Cluster.Fleet, c.Rows)
 	case cluster.TableReplaced:
-		s.say("replaced the slot table of fleet %s: %d slots now. Change fleetdeck.toml on the other hosts, then 'fleetdeck down' and 'fleetdeck up' on each", s.conf.Cluster.Fleet, c.Rows)
+		s.say("replaced the slot table of fleet %s, slots now: %d. Change fleetdeck.toml on the other hosts, then 'fleetdeck down' and 'fleetdeck up' on each", s.conf.Cluster.Fleet, c.Rows)
 	default:
-		s.say("the slot table of fleet %s is this host's: %d slots", s.conf.Cluster.Fleet, c.Rows)
+		s.say("the slot table of fleet %s is this host's, slots: %d", s.conf.Cluster.Fleet, c.Rows)
 	}
 	return nil
 }

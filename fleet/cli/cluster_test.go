@@ -112,6 +112,11 @@ func TestHostsShareTheirSlotsAndKeepTheirMembersThroughEtcdsAbsence(t *testing.T
 	if _, err := os.Stat(kite.file()); !os.IsNotExist(err) {
 		t.Errorf("%s: %v, want that nothing was written there", kite.file(), err)
 	}
+	for _, args := range [][]string{{"reserve", "crane:" + web}, {"release", "crane:" + web}} {
+		if _, stderr, code := kite.fleetdeck(args...); code != 2 || !strings.Contains(stderr, "node crane") {
+			t.Errorf("%v: exit %d, %s, want exit 2 that names the node", args, code, stderr)
+		}
+	}
 	for _, args := range [][]string{{"lock", "--", "true"}, {"repair"}} {
 		if _, stderr, code := kite.fleetdeck(args...); code != 2 || !strings.Contains(stderr, "etcd") {
 			t.Errorf("%v: exit %d, %s, want exit 2 that says why", args, code, stderr)

@@ -227,7 +227,11 @@ func newReserveCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			order, err := o.order(s, args[0])
+			tree, err := s.ownTree(args[0])
+			if err != nil {
+				return err
+			}
+			order, err := o.order(s, tree)
 			if err != nil {
 				return err
 			}
@@ -274,7 +278,11 @@ look with --dry-run. A host that comes back in the middle keeps everything.
 			if err := s.may("spawn")(cmd.Context()); err != nil {
 				return err
 			}
-			key := treeKey(cmd.Context(), args[0])
+			tree, err := s.ownTree(args[0])
+			if err != nil {
+				return err
+			}
+			key := treeKey(cmd.Context(), tree)
 			e, ok, err := s.ledger.Release(cmd.Context(), s.conf.LockWait, key, id)
 			switch {
 			case err != nil:

@@ -120,6 +120,15 @@ func (s *session) elsewhere(tree string) (node, path string) {
 	return name, rest
 }
 
+// ownTree is a tree of this host, for a command that is for those alone.
+func (s *session) ownTree(tree string) (path string, err error) {
+	node, path := s.elsewhere(tree)
+	if node != "" {
+		return "", usagef("%s is on node %s: run the command there", tree, node)
+	}
+	return path, nil
+}
+
 // sendElsewhere has node carry out order.
 func (s *session) sendElsewhere(ctx context.Context, node string, order fleet.Order, opts dispatchOptions) (fleet.Outcome, error) {
 	for _, path := range order.Also {

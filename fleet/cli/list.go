@@ -39,6 +39,7 @@ type slotCounts struct {
 	Free     int `json:"free"`
 	Reserved int `json:"reserved"`
 	Bound    int `json:"bound"`
+	Unsure   int `json:"unsure,omitempty"` // while the cluster does not say
 }
 
 func newStatusCommand(g *globals) *cobra.Command {
@@ -66,12 +67,14 @@ func runStatus(ctx context.Context, g *globals) error {
 			r.Members++
 		}
 	}
-	for _, sl := range snap.Slots {
+	for _, sl := range s.slotRows(ctx, snap.Slots) {
 		switch sl.State {
 		case fleet.SlotFree:
 			r.Slots.Free++
 		case fleet.SlotReserved:
 			r.Slots.Reserved++
+		case slotUnsure:
+			r.Slots.Unsure++
 		default:
 			r.Slots.Bound++
 		}
@@ -115,7 +118,11 @@ func printStatus(w io.Writer, r statusReport, now time.Time) {
 		fmt.Fprintf(w, "members       unknown without the daemon\n")
 	}
 	fmt.Fprintf(w, "reservations  %d\n", r.Reservations)
-	fmt.Fprintf(w, "slots         %d free, %d reserved, %d bound\n", r.Slots.Free, r.Slots.Reserved, r.Slots.Bound)
+	unsure := ""
+	if r.Slots.Unsure > 0 {
+		unsure = fmt.Sprintf(", %d unsure", r.Slots.Unsure)
+	}
+	fmt.Fprintf(w, "slots         %d free, %d reserved, %d bound%s\n", r.Slots.Free, r.Slots.Reserved, r.Slots.Bound, unsure)
 }
 
 func newTreesCommand(g *globals) *cobra.Command {

@@ -110,6 +110,8 @@ var starters = map[string]string{
 	"fleet/launch/embedded/front.go":   "what the pane showed before",
 	"fleet/launch/embedded/gate.go":    "the agent",
 	"fleet/cluster/etcdrun/etcdrun.go": "of the tests",
+	"fleet/cluster/netlab/netlab.go":   "of the tests",
+	"fleet/cli/console_nodes.go":       "itself, for what is on another host",
 	"fleet/cli/remote_run.go":          "ssh, for members and trees of other hosts",
 	"fleet/cli/dispatch.go":            "the command of `fleetdeck lock`",
 	"fleet/cli/tour.go":                "itself, of the demo",
@@ -121,9 +123,10 @@ var starters = map[string]string{
 
 // The places that name a shell: whom the operator asks for one, and the demo's agents.
 var shells = map[string]string{
-	"fleet/config/console.go": "the operator's $EDITOR, which may be a command line, and $SHELL",
-	"fleet/agent/shell.go":    "the profile shell",
-	"fleet/cli/tour.go":       "a part of the demo's script",
+	"fleet/config/console.go":        "the operator's $EDITOR, which may be a command line, and $SHELL",
+	"fleet/agent/shell.go":           "the profile shell",
+	"fleet/cli/tour.go":              "a part of the demo's script",
+	"fleet/cluster/netlab/netlab.go": "of the tests",
 }
 
 func TestOnlyKnownPlacesStartAProgramAndNoneOnATasksWayNamesAShell(t *testing.T) {

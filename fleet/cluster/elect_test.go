@@ -73,8 +73,8 @@ func oneKeeper(t *testing.T, kite, crane *Ledger) {
 	}
 	first := campaign(t, kite)
 	second := stand(t, crane)
-	if got := elected(t, crane); got != "kite" {
-		t.Errorf("the keeper is %q, want kite", got)
+	if got, told := elected(t, crane), crane.Info(t.Context()).Keeper; got != "kite" || told != "kite" {
+		t.Errorf("the keeper is %q and %q, want kite", got, told)
 	}
 	select {
 	case <-second:

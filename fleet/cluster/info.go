@@ -25,6 +25,14 @@ func (l *Ledger) Info(ctx context.Context) fleet.ClusterInfo {
 		}
 		return info
 	}
+	keeper := make(chan string, 1)
+	go func() { // what it cannot be told is not known
+		if c, err := l.Elected(ctx); err == nil && c != nil {
+			keeper <- c.Node
+			return
+		}
+		keeper <- ""
+	}()
 	names := make(chan map[uint64]string, 1)
 	go func() { names <- memberNames(ctx, c) }()
 	ids := make([]uint64, len(l.Endpoints))
@@ -34,6 +42,7 @@ func (l *Ledger) Info(ctx context.Context) fleet.ClusterInfo {
 	}
 	asking.Wait()
 	by, failed := <-names, []string{}
+	info.Keeper = <-keeper
 	for i := range info.Endpoints {
 		e := &info.Endpoints[i]
 		if e.Error != "" {
@@ -51,13 +60,23 @@ func (l *Ledger) Info(ctx context.Context) fleet.ClusterInfo {
 
 func ask(ctx context.Context, c *clientv3.Client, url string) (e fleet.Endpoint, id uint64) {
 	e.URL = url
-	began := time.Now()
-	res, err := c.Status(ctx, url)
+	conn, err := c.Dial(url)
 	if err != nil {
 		e.Error = err.Error()
 		return e, 0
 	}
-	e.LatencyMS = float64(time.Since(began).Microseconds()) / 1e3
+	defer conn.Close()
+	server := clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(c, conn), c)
+	res, err := server.Status(ctx, url)
+	if err == nil { // the time of the first answer is that of connecting
+		began := time.Now()
+		res, err = server.Status(ctx, url)
+		e.LatencyMS = float64(time.Since(began).Microseconds()) / 1e3
+	}
+	if err != nil {
+		e.Error = err.Error()
+		return e, 0
+	}
 	id = res.Header.MemberId
 	e.Version, e.Leader, e.Revision, e.Bytes = res.Version, res.Leader == id, res.Header.Revision, res.DbSizeInUse
 	if res.Leader == 0 {

@@ -1,6 +1,13 @@
 package config
 
-import "fleetdeck/fleet"
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"fleetdeck/fleet"
+)
 
 const devCharter = `You are a worker of a fleet of coding agents, alone in this working tree.
 
@@ -25,4 +32,29 @@ func BuiltinCharter(role fleet.Role) []byte {
 		return []byte(architectCharter)
 	}
 	return []byte(devCharter)
+}
+
+// MaxCharter is the most bytes that a charter may have.
+const MaxCharter = 1 << 20
+
+// ReadCharter reads a charter's file. Where that lies in a tree, an agent can put anything in its place: a pipe is not
+// waited for, and nothing is read without end.
+func ReadCharter(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no plain file: name one in fleetdeck.toml", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxCharter+1))
+	if err == nil && len(data) > MaxCharter {
+		err = fmt.Errorf("%s is longer than %d bytes: shorten it", path, MaxCharter)
+	}
+	return data, err
 }

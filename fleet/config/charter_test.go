@@ -1,8 +1,12 @@
 package config_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"fleetdeck/fleet/config"
 )
@@ -44,5 +48,35 @@ func TestTheToolsAreServedOnTheLoopbackOnly(t *testing.T) {
 				t.Errorf("error %v, want one: %t", err, !ok)
 			}
 		})
+	}
+}
+
+func TestACharterThatIsNoPlainFileIsNeitherWaitedForNorReadToItsEnd(t *testing.T) {
+	dir := t.TempDir()
+	pipe, long, fits := filepath.Join(dir, "pipe"), filepath.Join(dir, "long.md"), filepath.Join(dir, "fits.md")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, size := range map[string]int{long: config.MaxCharter + 1, fits: config.MaxCharter} {
+		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ path, want string }{
+		{pipe, "no plain file"}, {os.DevNull, "no plain file"}, {dir, "no plain file"}, {long, "longer than"}, {fits, ""},
+	} {
+		read := make(chan error, 1)
+		go func() {
+			_, err := config.ReadCharter(tt.path)
+			read <- err
+		}()
+		select {
+		case err := <-read:
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("%s: error %v, want one with %q", tt.path, err, tt.want)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%s is waited for", tt.path)
+		}
 	}
 }

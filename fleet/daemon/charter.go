@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ func (d *Daemon) charter(role fleet.Role) ([]byte, error) {
 	if r.Charter == "" {
 		return config.BuiltinCharter(role), nil
 	}
-	data, err := os.ReadFile(r.Charter)
+	data, err := config.ReadCharter(r.Charter)
 	if err != nil {
 		return nil, fmt.Errorf("charter of role %s: %w", role, err)
 	}

@@ -139,6 +139,14 @@ func TestEveryWayInWhichALaunchFailsGivesItsSlotAndTreeBack(t *testing.T) {
 			role.Charter = filepath.Join(r.dir, "nowhere.md")
 			r.conf.Roles["architect"] = role
 		}},
+		{"the charter is a pipe", func(r *running, _ *hooked) {
+			role := r.conf.Roles["architect"]
+			role.Charter = filepath.Join(r.dir, "pipe")
+			if err := syscall.Mkfifo(role.Charter, 0o600); err != nil {
+				t.Error(err)
+			}
+			r.conf.Roles["architect"] = role
+		}},
 		{"the launcher started nothing", func(_ *running, h *hooked) {
 			h.start = func(launch.Spec) error { return fmt.Errorf("no terminal today: %w", launch.ErrNotStarted) }
 		}},

@@ -30,7 +30,7 @@ func TestSnapshotSaysWhatOccupancySaysOfTheWholeLook(t *testing.T) {
 		for range random.IntN(4) {
 			x := name()
 			expires := now.Wall.Add(time.Duration(random.IntN(3)-1) * time.Minute)
-			l.entries = append(l.entries, fleet.Entry{Tree: x.Path, Reservation: fleet.Reservation{ID: id(), File: x.File, ExpiresAt: expires}})
+			l.entries = append(l.entries, fleet.Entry{Tree: x.Path + [...]string{"", "/"}[random.IntN(2)], Reservation: fleet.Reservation{ID: id(), File: x.File, ExpiresAt: expires}})
 		}
 		also := func() (trees []fleet.Tree) {
 			for range random.IntN(3) {

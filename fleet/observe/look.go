@@ -251,7 +251,8 @@ func withBusy(trees []fleet.Tree, l look) []fleet.Tree {
 		}
 	}
 	for _, e := range l.entries {
-		add(e.Tree, e.File)
+		t := e.On()
+		add(t.Path, t.File)
 	}
 	for _, la := range l.roster.Launches {
 		add(la.Tree, la.File)

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -17,6 +18,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/gofrs/flock"
 )
 
 // Cluster is a running cluster of etcd nodes.
@@ -202,11 +205,16 @@ func build() (string, error) {
 		return "", err
 	}
 	exe := filepath.Join(cache, "fleetdeck-test", fmt.Sprintf("etcdtest-%x", sum.Sum(nil)[:8]))
-	if _, err := os.Stat(exe); err == nil {
-		return exe, nil
-	}
 	if err := os.MkdirAll(filepath.Dir(exe), 0o700); err != nil {
 		return "", err
+	}
+	building := flock.New(filepath.Join(filepath.Dir(exe), "building.lock")) // tests of several packages want it at once
+	if err := building.Lock(); err != nil {
+		return "", err
+	}
+	defer building.Unlock()
+	if _, err := os.Stat(exe); err == nil {
+		return exe, nil
 	}
 	fresh, err := os.MkdirTemp(filepath.Dir(exe), "building")
 	if err != nil {
@@ -222,11 +230,16 @@ func build() (string, error) {
 	return exe, os.Rename(filepath.Join(fresh, "etcdtest"), exe)
 }
 
+// freeAddress is one on the loopback that nobody listens at. It is below those that systems give to whoever connects, so that none of the
+// many connections of a test has it before the node does.
 func freeAddress(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no free port on the loopback")
+	return ""
 }

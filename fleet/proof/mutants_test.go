@@ -7,18 +7,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 )
 
-var mutantsFlag = flag.String("mutants", "some", "which planted faults TestEveryMutantIsCaught looks for: some or all")
+var mutantsFlag = flag.String("mutants", "some", "which planted faults TestEveryMutantIsCaught looks for: some, all, or one by its tag")
 
 // mutants are the planted faults of fleet/mutant: the tag, the test that must catch it, and what that must say.
-var mutants = []struct {
-	tag, test, says string
-	often           bool // looked for without -mutants all too
-}{
+var mutants = []mutant{
 	{"prune_without_lock", ledgerTest, "no order of its", true},
 	{"settle_without_id", ledgerTest, "no order of its", false},
 	{"release_without_id", ledgerTest, "no order of its", false},
@@ -31,6 +29,11 @@ var mutants = []struct {
 	{"cluster_put_without_fence", clusterTest, "held twice|held in part|and no hold|no order of its|two worked at once", false},
 	{"cluster_lost_is_refused", clusterTest, "no order of its", false},
 	{"cluster_drop_without_fence", clusterTest, "held in part|and no hold|no order of its|two worked at once", false},
+}
+
+type mutant struct {
+	tag, test, says string
+	often           bool // looked for without -mutants all too
 }
 
 const (
@@ -49,10 +52,14 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skipf("no go command to build the faults with: %v", err)
 	}
+	one := func(m mutant) bool { return m.tag == *mutantsFlag }
+	if *mutantsFlag != "some" && *mutantsFlag != "all" && !slices.ContainsFunc(mutants, one) {
+		t.Fatalf("-mutants %s: no planted fault has this tag", *mutantsFlag)
+	}
 	for _, m := range mutants {
 		t.Run(m.tag, func(t *testing.T) {
-			if !m.often && *mutantsFlag != "all" {
-				t.Skip("it runs with -mutants all")
+			if *mutantsFlag != "all" && !one(m) && (*mutantsFlag != "some" || !m.often) {
+				t.Skipf("it runs with -mutants all or -mutants %s", m.tag)
 			}
 			exe := filepath.Join(t.TempDir(), "proof.test")
 			build := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", "mutant_"+m.tag, "-o", exe, ".")

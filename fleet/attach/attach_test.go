@@ -108,12 +108,14 @@ func TestWhatIsTypedReachesTheAgentRaw(t *testing.T) {
 	o.sees(t, `"\x03\x1a\x1c\x11\x13\x04\x7f\r\x1b[A\x00é"`)
 	o.types(t, "last\x1dlost")
 	o.waits(t)
-	log, err := o.held.Log(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Contains(log, []byte(`"last"`)) || bytes.Contains(log, []byte("lost")) {
-		t.Errorf("the agent got %q, want what was typed before the detach key and nothing after", log)
+	var log []byte
+	eventually(t, "the agent has what was typed before the detach key", func() (ok bool) {
+		var err error
+		log, err = o.held.Log(0)
+		return err == nil && bytes.Contains(log, []byte(`"last"`))
+	})
+	if bytes.Contains(log, []byte("lost")) {
+		t.Errorf("the agent got %q, want nothing of what was typed after the detach key", log)
 	}
 }
 

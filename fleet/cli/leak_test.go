@@ -86,7 +86,11 @@ func (r *leakRig) fail(profile string, grace time.Duration, each func(id string)
 	for lane, tree := range r.trees {
 		wg.Go(func() {
 			for i := lane; i < *failures; i += leakLanes {
-				out, err := r.d.Dispatch(r.t.Context(), fleet.Order{Tree: tree, Role: "architect", Profile: profile, Grace: grace})
+				order := fleet.Order{Tree: tree, Role: "architect", Profile: profile, Grace: grace}
+				out, err := r.d.Dispatch(r.t.Context(), order)
+				for r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeReservationStale; r = fleet.RefusalOf(err) { // a busy machine: its short grace was over before the daemon was asked
+					out, err = r.d.Dispatch(r.t.Context(), order)
+				}
 				if err != nil {
 					continue
 				}

@@ -88,7 +88,7 @@ func (r *leakRig) fail(profile string, grace time.Duration, each func(id string)
 			for i := lane; i < *failures; i += leakLanes {
 				order := fleet.Order{Tree: tree, Role: "architect", Profile: profile, Grace: grace}
 				out, err := r.d.Dispatch(r.t.Context(), order)
-				for r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeReservationStale; r = fleet.RefusalOf(err) { // a busy machine: its short grace was over before the daemon was asked
+				for no := fleet.RefusalOf(err); no != nil && no.Code == fleet.CodeReservationStale; no = fleet.RefusalOf(err) { // a busy machine: its short grace was over before the daemon was asked
 					out, err = r.d.Dispatch(r.t.Context(), order)
 				}
 				if err != nil {

@@ -104,7 +104,7 @@ func runClusterInit(ctx context.Context, s *session, replace bool) error {
 type clusterReport struct {
 	fleet.ClusterInfo
 	Nodes []nodeReport `json:"nodes"`
-	Slots []slotRow    `json:"slots"`
+	Slots []fleet.Slot `json:"slots"`
 }
 
 // nodeReport is a host as the cluster knows it.
@@ -135,7 +135,7 @@ heard of for 15 s: its members keep their trees and slots. It needs no daemon he
 }
 
 func runClusterStatus(ctx context.Context, s *session) error {
-	r := clusterReport{ClusterInfo: s.cluster.Info(ctx), Nodes: []nodeReport{}, Slots: []slotRow{}}
+	r := clusterReport{ClusterInfo: s.cluster.Info(ctx), Nodes: []nodeReport{}, Slots: []fleet.Slot{}}
 	asking, cancel := context.WithTimeout(ctx, s.conf.LockWait)
 	defer cancel()
 	nodes, err := s.cluster.Nodes(asking)

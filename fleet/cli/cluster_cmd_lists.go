@@ -9,21 +9,12 @@ import (
 	"fleetdeck/fleet"
 )
 
-// slotRow is a slot with the host that has it, where the fleet has many.
-type slotRow struct {
-	fleet.Slot
-	Node string `json:"node,omitempty"`
-}
-
 // slotUnsure is the state of a slot that nobody here has, while the cluster does not say whether another host does.
 const slotUnsure = "unsure"
 
 // slotRows adds to this host's slots who of the other hosts has them.
-func (s *session) slotRows(ctx context.Context, here []fleet.Slot) []slotRow {
-	rows := make([]slotRow, 0, len(here))
-	for _, sl := range here {
-		rows = append(rows, slotRow{Slot: sl})
-	}
+func (s *session) slotRows(ctx context.Context, here []fleet.Slot) []fleet.Slot {
+	rows := append([]fleet.Slot{}, here...)
 	if s.cluster == nil {
 		return rows
 	}
@@ -50,16 +41,16 @@ func (s *session) nodes(ctx context.Context) ([]fleet.Node, error) {
 }
 
 // fleetSlots are the configured slots, with who has them by what the hosts hold, and those that are held without being configured here.
-func (s *session) fleetSlots(nodes []fleet.Node) []slotRow {
+func (s *session) fleetSlots(nodes []fleet.Node) []fleet.Slot {
 	type key struct{ role, profile, name string }
-	held := map[key]slotRow{}
+	held := map[key]fleet.Slot{}
 	for _, n := range nodes {
 		for _, t := range n.Held {
 			k := key{t.Role, t.Profile, t.Slot}
 			if _, seen := held[k]; t.Slot == "" || seen {
 				continue // a further tree of the same agent
 			}
-			row := slotRow{Node: n.Name, Slot: fleet.Slot{Name: t.Slot, Role: t.Role, Profile: t.Profile, State: fleet.SlotReserved, Reservation: t.ID, Tree: t.Tree, Since: t.ReservedAt}}
+			row := fleet.Slot{Node: n.Name, Name: t.Slot, Role: t.Role, Profile: t.Profile, State: fleet.SlotReserved, Reservation: t.ID, Tree: t.Tree, Since: t.ReservedAt}
 			if t.State == "member" {
 				row.State = fleet.SlotBound
 			}
@@ -71,27 +62,27 @@ func (s *session) fleetSlots(nodes []fleet.Node) []slotRow {
 			held[k] = row
 		}
 	}
-	rows := []slotRow{}
+	rows := []fleet.Slot{}
 	for _, c := range s.conf.Slots {
 		k := key{c.Role, c.Profile, c.Name}
 		row, ok := held[k]
 		if !ok {
-			row.Slot = fleet.Slot{Name: c.Name, Role: c.Role, Profile: c.Profile, State: fleet.SlotFree}
+			row = fleet.Slot{Name: c.Name, Role: c.Role, Profile: c.Profile, State: fleet.SlotFree}
 		}
 		delete(held, k)
 		rows = append(rows, row)
 	}
-	var more []slotRow
+	var more []fleet.Slot
 	for _, row := range held {
 		more = append(more, row)
 	}
-	slices.SortFunc(more, func(a, b slotRow) int {
+	slices.SortFunc(more, func(a, b fleet.Slot) int {
 		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Profile, b.Profile), cmp.Compare(a.Name, b.Name))
 	})
 	return append(rows, more...)
 }
 
-func (s *session) printSlots(rows []slotRow, now time.Time) error {
+func (s *session) printSlots(rows []fleet.Slot, now time.Time) error {
 	t := newTable(s.out, "SLOT", "ROLE", "PROFILE", "STATE", "MEMBER", "TREE", "SINCE")
 	for _, sl := range rows {
 		t.row(sl.Name, sl.Role, sl.Profile, sl.State, sl.Member, placed(sl.Node, sl.Tree), age(sl.Since, now))
@@ -99,24 +90,15 @@ func (s *session) printSlots(rows []slotRow, now time.Time) error {
 	return t.flush()
 }
 
-// treeRow is a tree with the host that it is on, where all of them are asked for.
-type treeRow struct {
-	fleet.TreeRow
-	Node string `json:"node,omitempty"`
-}
-
 // treeRows are the trees of this host, and with all those of the others that are not free.
-func (s *session) treeRows(ctx context.Context, here []fleet.TreeRow, all bool) ([]treeRow, error) {
-	rows := make([]treeRow, 0, len(here))
-	for _, r := range here {
-		rows = append(rows, treeRow{TreeRow: r})
-	}
+func (s *session) treeRows(ctx context.Context, here []fleet.TreeRow, all bool) ([]fleet.TreeRow, error) {
+	rows := append([]fleet.TreeRow{}, here...)
 	err := s.others(ctx, all, func(node string) {
 		for i := range rows {
 			rows[i].Node = node
 		}
 	}, func(n fleet.Node, t fleet.NodeTree, left time.Duration) {
-		row := treeRow{Node: n.Name, TreeRow: fleet.TreeRow{Tree: t.Tree, Occupancy: fleet.Taken, Reservation: t.ID}}
+		row := fleet.TreeRow{Node: n.Name, Tree: t.Tree, Occupancy: fleet.Taken, Reservation: t.ID}
 		if t.State != "member" {
 			row.Occupancy, row.RemainingS = fleet.Reserved, left.Seconds()
 		}
@@ -130,18 +112,9 @@ func (s *session) treeRows(ctx context.Context, here []fleet.TreeRow, all bool) 
 	return rows, err
 }
 
-// reservationRow is a reservation with the host that it is on, where all of them are asked for.
-type reservationRow struct {
-	fleet.ReservationRow
-	Node string `json:"node,omitempty"`
-}
-
 // reservationRows are the reservations of this host, and with all those of the others.
-func (s *session) reservationRows(ctx context.Context, here []fleet.ReservationRow, all bool) ([]reservationRow, error) {
-	rows := make([]reservationRow, 0, len(here))
-	for _, r := range here {
-		rows = append(rows, reservationRow{ReservationRow: r})
-	}
+func (s *session) reservationRows(ctx context.Context, here []fleet.ReservationRow, all bool) ([]fleet.ReservationRow, error) {
+	rows := append([]fleet.ReservationRow{}, here...)
 	err := s.others(ctx, all, func(node string) {
 		for i := range rows {
 			rows[i].Node = node
@@ -150,10 +123,10 @@ func (s *session) reservationRows(ctx context.Context, here []fleet.ReservationR
 		if t.State == "member" {
 			return
 		}
-		rows = append(rows, reservationRow{Node: n.Name, ReservationRow: fleet.ReservationRow{
+		rows = append(rows, fleet.ReservationRow{Node: n.Name,
 			Tree: t.Tree, ID: t.ID, Role: t.Role, Profile: t.Profile, Slot: t.Slot, ReservedAt: t.ReservedAt, ExpiresAt: t.ExpiresAt,
 			RemainingS: left.Seconds(), Verdict: fleet.VerdictPending, Dispatcher: t.Dispatcher,
-		}})
+		})
 	})
 	return rows, err
 }

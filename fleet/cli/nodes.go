@@ -9,22 +9,10 @@ import (
 	"fleetdeck/fleet"
 )
 
-// memberRow is a member with the host that it is on, where the fleet has many.
-type memberRow struct {
-	fleet.Member
-	Node string `json:"node,omitempty"`
-}
-
-// stateLost is what is shown of a member whose host is lost: whether it still runs nobody knows.
-const stateLost fleet.State = "lost"
-
 // everywhere adds the members of the other hosts to those of this one. Where the cluster does not say, that is told, and this
 // host's are shown all the same.
-func (s *session) everywhere(ctx context.Context, here []fleet.Member) []memberRow {
-	rows := make([]memberRow, 0, len(here))
-	for _, m := range here {
-		rows = append(rows, memberRow{Member: m})
-	}
+func (s *session) everywhere(ctx context.Context, here []fleet.Member) []fleet.Member {
+	rows := append([]fleet.Member{}, here...)
 	if s.cluster == nil {
 		return rows
 	}
@@ -44,9 +32,10 @@ func (s *session) everywhere(ctx context.Context, here []fleet.Member) []memberR
 		}
 		for _, m := range n.Members {
 			if n.Lost {
-				m.State = stateLost
+				m.State = fleet.StateLost
 			}
-			rows = append(rows, memberRow{Member: m, Node: n.Name})
+			m.Node = n.Name
+			rows = append(rows, m)
 		}
 	}
 	return rows

@@ -11,7 +11,8 @@ type Node struct {
 	Host    string `json:"host"`
 	Boot    string `json:"boot"`
 	Version string `json:"version"`
-	// Members are those that its daemon listed last.
+	// Members are those that its daemon listed last, and those that hold trees and were not listed yet: of them no more is known than
+	// what they hold.
 	Members []Member `json:"members"`
 	// Held are its trees that stand under a reservation, a launch or a member.
 	Held []NodeTree `json:"held"`
@@ -22,7 +23,9 @@ type NodeTree struct {
 	Tree string `json:"tree"`
 	ID   string `json:"reservation"`
 	// State is "reserved", "launching" or "member".
-	State      string     `json:"state"`
+	State string `json:"state"`
+	// Member is the id of the member whose it is.
+	Member     string     `json:"member,omitempty"`
 	Role       Role       `json:"role"`
 	Profile    string     `json:"profile"`
 	Slot       string     `json:"slot,omitempty"`

@@ -8,7 +8,7 @@ import (
 )
 
 // Bind has nothing to do: a listed member keeps its tree by the roster of this host's daemon, which every dispatch asks.
-func (b *Book) Bind(context.Context, string) error { return nil }
+func (b *Book) Bind(context.Context, string, string) error { return nil }
 
 // Retake has nothing to do, for the same reason.
 func (b *Book) Retake(context.Context, []ledger.Claim) ([]ledger.Retaken, error) { return nil, nil }

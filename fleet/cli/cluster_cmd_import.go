@@ -150,7 +150,7 @@ func movingOf(move *book.Move, roster fleet.Roster) ([]cluster.Moving, error) {
 	for _, m := range roster.Members {
 		if m.Alive() {
 			moving = append(moving, cluster.Moving{Member: true, Claim: ledger.Claim{
-				ID: m.Reservation, Trees: append([]fleet.Tree{{Path: m.Tree, File: m.File}}, m.Also...), Role: m.Role, Profile: m.Profile, Slot: m.Slot, Since: m.StartedAt,
+				ID: m.Reservation, Member: m.ID, Trees: append([]fleet.Tree{{Path: m.Tree, File: m.File}}, m.Also...), Role: m.Role, Profile: m.Profile, Slot: m.Slot, Since: m.StartedAt,
 			}})
 		}
 	}

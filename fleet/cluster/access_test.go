@@ -120,7 +120,7 @@ func lives(t *testing.T, l *Ledger) {
 	if entries, err := l.Read(); err != nil || len(entries) != 1 {
 		t.Errorf("read: %v, %v, want one reservation", entries, err)
 	}
-	if err := l.Publish(t.Context(), []fleet.Member{{ID: "m"}}); err != nil {
+	if err := l.Publish(t.Context(), []fleet.Member{{ID: "M" + e.ID}}); err != nil {
 		t.Errorf("publish: %v", err)
 	}
 	if nodes, err := l.Nodes(t.Context()); err != nil || len(nodes) != 1 || nodes[0].Lost || len(nodes[0].Members) != 1 {

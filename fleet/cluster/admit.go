@@ -128,9 +128,9 @@ func (l *Ledger) put(ctx context.Context, h, next *hold, lease clientv3.LeaseID)
 	return err == nil && res.Succeeded, err
 }
 
-// Bind takes what is held under id off its lease. It asks as long as ctx lasts: a launch that cannot be told to be bound in its
+// Bind takes what is held under id off its lease, and says whose it is. It asks as long as ctx lasts: a launch that cannot be told to be bound in its
 // time is none.
-func (l *Ledger) Bind(ctx context.Context, id string) error {
+func (l *Ledger) Bind(ctx context.Context, id, agent string) error {
 	for {
 		h, err := l.find(ctx, id)
 		switch {
@@ -142,7 +142,7 @@ func (l *Ledger) Bind(ctx context.Context, id string) error {
 			return nil
 		}
 		next := *h
-		next.State = member
+		next.State, next.Member = member, agent
 		done, err := l.put(ctx, h, &next, clientv3.NoLease)
 		switch {
 		case err != nil && !errors.Is(err, errLost):

@@ -233,7 +233,7 @@ func releasedLaunch(t *testing.T, l *Ledger) {
 		t.Fatalf("release: %t, %v", ok, err)
 	}
 	winner := reserve(t, l, draft("/src/api"))
-	if err := l.Bind(t.Context(), e.ID); codeOf(err) != fleet.CodeReservationStale {
+	if err := l.Bind(t.Context(), e.ID, "M"+e.ID); codeOf(err) != fleet.CodeReservationStale {
 		t.Errorf("bind: %v, want %s", err, fleet.CodeReservationStale)
 	}
 	bind(t, l, winner)
@@ -245,7 +245,7 @@ func settleAgainstBind(t *testing.T, l *Ledger) {
 		e := reserve(t, l, draft("/src/api"))
 		var both sync.WaitGroup
 		var bound, settled error
-		both.Go(func() { bound = l.Bind(t.Context(), e.ID) })
+		both.Go(func() { bound = l.Bind(t.Context(), e.ID, "M"+e.ID) })
 		both.Go(func() { settled = l.again(t).Settle(t.Context(), window, e.ID) })
 		both.Wait()
 		h, err := l.find(t.Context(), e.ID)

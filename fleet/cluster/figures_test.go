@@ -258,7 +258,7 @@ func populate(t *testing.T, l *Ledger, node string, trees int) error {
 		e, err := h.Reserve(t.Context(), window, ledger.Draft{Tree: tree, Role: fleet.RoleDev, Profile: "shell", Grace: 10 * time.Minute,
 			Dispatcher: fleet.Dispatcher{Pid: 4242, Host: node, Program: "fleetdeck dispatch"}}, nobody)
 		if err == nil {
-			err = h.Bind(t.Context(), e.ID)
+			err = h.Bind(t.Context(), e.ID, strings.ToLower(e.ID[len(e.ID)-8:]))
 		}
 		if err != nil {
 			return err

@@ -166,6 +166,7 @@ func (h *host) assemble(name string) *fleet.Node {
 		}
 		n.Members, n.Held = append(n.Members, part.Members...), append(n.Held, part.Held...)
 	}
+	addUnlisted(n)
 	return n
 }
 

@@ -97,7 +97,9 @@ const (
 type hold struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
-	Node  string `json:"node"`
+	// Member is the id of the member whose it is.
+	Member string `json:"member,omitempty"`
+	Node   string `json:"node"`
 	// Trees begins with the tree that the agent is started in.
 	Trees []fleet.Tree `json:"trees"`
 	// Shared says which of them lie on file systems that hosts share.

@@ -158,7 +158,7 @@ func TestATransactionWhoseAnswerIsLostIsKnownToBeHeld(t *testing.T) {
 		return err == nil && h.State == member
 	})
 	w.heal()
-	if err := l.Bind(t.Context(), e.ID); err != nil {
+	if err := l.Bind(t.Context(), e.ID, "M"+e.ID); err != nil {
 		t.Errorf("bind: %v, want it found out", err)
 	}
 }

@@ -39,7 +39,7 @@ func (l *Ledger) Retake(ctx context.Context, claims []ledger.Claim) ([]ledger.Re
 
 // claimed is the hold that a claim stands for.
 func (l *Ledger) claimed(c ledger.Claim) *hold {
-	h := &hold{ID: c.ID, State: member, Node: l.Node, Trees: c.Trees, Role: c.Role, Profile: c.Profile, Slot: c.Slot, ReservedAt: c.Since.UTC()}
+	h := &hold{ID: c.ID, State: member, Member: c.Member, Node: l.Node, Trees: c.Trees, Role: c.Role, Profile: c.Profile, Slot: c.Slot, ReservedAt: c.Since.UTC()}
 	l.share(h)
 	return h
 }

@@ -145,7 +145,7 @@ func bind(t *testing.T, l *Ledger, e fleet.Entry) {
 	if err := l.Admit(t.Context(), window, e.Tree, e.ID, func(fleet.Entry) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Bind(t.Context(), e.ID); err != nil {
+	if err := l.Bind(t.Context(), e.ID, "M"+e.ID); err != nil {
 		t.Fatal(err)
 	}
 }

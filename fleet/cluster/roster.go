@@ -79,6 +79,7 @@ func (l *Ledger) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	}
 	all := []fleet.Node{}
 	for _, n := range nodes {
+		addUnlisted(n)
 		all = append(all, *n)
 	}
 	slices.SortFunc(all, func(a, b fleet.Node) int { return strings.Compare(a.Name, b.Name) })
@@ -110,11 +111,34 @@ func tellOf(n *fleet.Node, isPresence, isMember bool, kv *mvccpb.KeyValue) error
 	return nil
 }
 
+// addUnlisted adds to the members of n those that hold something and that its daemon has not listed yet: it does so within a second,
+// and may have died in that.
+func addUnlisted(n *fleet.Node) {
+	listed, added := map[string]bool{"": true}, map[string]int{}
+	for _, m := range n.Members {
+		listed[m.ID] = true
+	}
+	for _, t := range n.Held {
+		if listed[t.Member] {
+			continue
+		}
+		if i, ok := added[t.Member]; ok {
+			n.Members[i].Also = append(n.Members[i].Also, fleet.Tree{Path: t.Tree})
+			continue
+		}
+		added[t.Member] = len(n.Members)
+		n.Members = append(n.Members, fleet.Member{
+			ID: t.Member, Tree: t.Tree, Role: t.Role, RequestedRole: t.Role, Profile: t.Profile, Slot: t.Slot,
+			State: fleet.StateUnknown, StateSource: "launch", StartedAt: t.ReservedAt, Reservation: t.ID,
+		})
+	}
+}
+
 // rows are the trees of h as other hosts see them.
 func (h *hold) rows() (rows []fleet.NodeTree) {
 	for _, t := range h.Trees {
 		rows = append(rows, fleet.NodeTree{
-			Tree: t.Path, ID: h.ID, State: h.State, Role: h.Role, Profile: h.Profile, Slot: h.Slot, ReservedAt: h.ReservedAt,
+			Tree: t.Path, ID: h.ID, State: h.State, Member: h.Member, Role: h.Role, Profile: h.Profile, Slot: h.Slot, ReservedAt: h.ReservedAt,
 			ExpiresAt: h.Deadline.Wall.UTC().Truncate(time.Millisecond), Dispatcher: h.Dispatcher, Fence: h.fence,
 		})
 	}

@@ -34,3 +34,38 @@ func TestALostHostsMembersAreLostAndNotForgotten(t *testing.T) {
 		}
 	}
 }
+
+// A daemon lists a member a moment after that has its trees, and its host may die in that moment.
+func TestAMemberThatItsHostDidNotListYetIsShownWithWhatItHolds(t *testing.T) {
+	kite := open(t, oneNode(t).Endpoints())
+	d := architect("/src/api")
+	d.Also = []fleet.Tree{{Path: "/src/web"}}
+	held := reserve(t, kite, d)
+	members := func() []fleet.Member {
+		t.Helper()
+		nodes, err := kite.Nodes(t.Context())
+		if err != nil || len(nodes) != 1 {
+			t.Fatalf("nodes are %v, %v, want one", nodes, err)
+		}
+		return nodes[0].Members
+	}
+	if got := members(); got != nil {
+		t.Errorf("members are %v while the launch is none yet", got)
+	}
+	bind(t, kite, held)
+	id := "M" + held.ID
+	want := []fleet.Member{{
+		ID: id, Tree: "/src/api", Also: []fleet.Tree{{Path: "/src/web"}}, Role: "architect", RequestedRole: "architect", Profile: "shell",
+		Slot: held.Slot, State: fleet.StateUnknown, StateSource: "launch", StartedAt: held.ReservedAt, Reservation: held.ID,
+	}}
+	if diff := cmp.Diff(want, members()); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
+	listed := []fleet.Member{{ID: id, Tree: "/src/api", State: fleet.StateIdle, Reservation: held.ID}}
+	if err := kite.Publish(t.Context(), listed); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(listed, members()); diff != "" {
+		t.Errorf("members once they are listed (-want +got):\n%s", diff)
+	}
+}

@@ -70,7 +70,7 @@ func (d *Daemon) claims() []ledger.Claim {
 
 func (r *record) claim() ledger.Claim {
 	return ledger.Claim{
-		ID: r.Reservation, Trees: append([]fleet.Tree{{Path: r.Tree, File: r.File}}, r.Also...),
+		ID: r.Reservation, Member: r.ID, Trees: append([]fleet.Tree{{Path: r.Tree, File: r.File}}, r.Also...),
 		Role: r.Role, Profile: r.Profile, Slot: r.Slot, Since: r.AcceptedAt,
 	}
 }

@@ -213,7 +213,7 @@ func (t *tender) boot(ctx context.Context, term launch.Terminal) error {
 			return launchFailed("%w", err)
 		}
 	}
-	if err := t.d.Ledger.Bind(ctx, rec.Reservation); err != nil {
+	if err := t.d.Ledger.Bind(ctx, rec.Reservation, rec.ID); err != nil {
 		if fleet.RefusalOf(err) != nil {
 			return err
 		}

@@ -34,8 +34,8 @@ type Draft struct {
 
 // Claim is what a member that runs on this host holds, by the record of its daemon.
 type Claim struct {
-	// ID is the reservation under which it is held.
-	ID string
+	// ID is the reservation under which it is held, Member the member's own.
+	ID, Member string
 	// Trees begins with the tree that the agent was started in.
 	Trees   []fleet.Tree
 	Role    fleet.Role
@@ -75,9 +75,9 @@ type Ledger interface {
 	// has returned none says that the reservation was dropped meanwhile, or may have been: what admit recorded must not be started.
 	Admit(ctx context.Context, window time.Duration, tree, id string, admit func(fleet.Entry) error, also ...fleet.Tree) error
 
-	// Bind makes the trees held under id those of a member: from here on no grace ends them, and only Vacate gives them back. It is
+	// Bind makes the trees held under id those of the member agent: from here on no grace ends them, and only Vacate gives them back. It is
 	// called once the launch is ready, and asks until ctx ends. An error means that the launch must not become a member.
-	Bind(ctx context.Context, id string) error
+	Bind(ctx context.Context, id, agent string) error
 
 	// Settle drops the reservation id, of one tree or of several, in one change: its dispatch was refused, or its worker is listed. What is
 	// bound by then stays.

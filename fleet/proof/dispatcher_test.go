@@ -236,7 +236,7 @@ func (d *dispatcher) bind(c claim) proof.Op {
 	return d.do(proof.Op{Kind: proof.List, Tree: c.tree, ID: c.id, Pool: c.pool}, func(op *proof.Op) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.early-mono()))
 		defer cancel()
-		if answer(op, l.Bind(ctx, c.id)); op.Result == proof.No && op.Code != fleet.CodeReservationStale {
+		if answer(op, l.Bind(ctx, c.id, "M"+c.id)); op.Result == proof.No && op.Code != fleet.CodeReservationStale {
 			op.Result = proof.Unknown
 		}
 	})

@@ -307,7 +307,7 @@ func boundStays(t *testing.T, l ledger.Ledger) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := l.Bind(t.Context(), e.ID); err != nil {
+		if err := l.Bind(t.Context(), e.ID, "M"+e.ID); err != nil {
 			t.Fatal(err)
 		}
 	}

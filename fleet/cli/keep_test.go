@@ -507,6 +507,21 @@ func TestStopOfAllMembersIsNotUndoneByTheKeeper(t *testing.T) {
 	}
 }
 
+// The keeper staffs both trees as soon as its daemon is up, so that some launch is under way when the end comes.
+func TestDownWithAllMembersOverlooksNoLaunch(t *testing.T) {
+	full(t)
+	t.Parallel()
+	stubborn := "[profiles.stubborn]\ncommand = [\"sh\", \"-c\", \"trap '' TERM; echo up; while :; do sleep 1; done\"]\nready = \"output\"\n"
+	r := newRig(t, inDaemon(kept)+stubborn+staffing("api", "worker", "always")+staffing("web", "stubborn", "always"))
+	r.repo("api")
+	r.repo("web")
+	for range 12 {
+		r.must(nil, "up")
+		r.must(nil, "down", "--stop-members")
+		r.await("no process is left behind", func() bool { return len(marked(r.state)) == 0 })
+	}
+}
+
 func TestRefusedDispatchMayWaitInTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, kept)

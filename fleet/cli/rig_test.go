@@ -122,7 +122,16 @@ func newRig(t testing.TB, config string) *rig {
 				t.Logf("events:\n%s", events[max(0, len(events)-8<<10):])
 			}
 		}
-		r.await("no process is left behind", func() bool { return len(marked(r.state)) == 0 })
+		var left []int
+		defer func() {
+			for _, pid := range left {
+				t.Logf("%d is left: %q", pid, commandLine(pid))
+			}
+			if log, err := os.ReadFile(filepath.Join(r.state, "daemon.log")); err == nil && len(left) > 0 {
+				t.Logf("daemon.log:\n%s", log)
+			}
+		}()
+		r.await("no process is left behind", func() bool { left = marked(r.state); return len(left) == 0 })
 		os.RemoveAll(dir)
 	})
 	return r

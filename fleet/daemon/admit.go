@@ -57,6 +57,11 @@ func (d *Daemon) admit(ctx context.Context, req api.Spawn) (record, error) {
 		trees = append(trees, other)
 	}
 
+	d.admissions.RLock()
+	defer d.admissions.RUnlock()
+	if d.leaving {
+		return record{}, fleet.Refuse(fleet.CodeDaemonUnreachable, "the daemon is going down with all members").WithHint("start it again with 'fleetdeck up'")
+	}
 	var rec record
 	recorded := false
 	err = d.Ledger.Admit(ctx, d.Config.LockWait, req.Tree, req.Reservation, func(e fleet.Entry) error {

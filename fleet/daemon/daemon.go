@@ -79,6 +79,11 @@ type Daemon struct {
 	secret     []byte
 	secretErr  error
 
+	// admissions is held for reading from an admission's decision until its launch is tended; leaving ends all of them, so that who
+	// ends every member overlooks none.
+	admissions sync.RWMutex
+	leaving    bool
+
 	mu     sync.Mutex // guards tended
 	tended map[string]*tender
 }

@@ -78,7 +78,9 @@ func (d *Daemon) postShutdown(w http.ResponseWriter, r *http.Request) error {
 	}
 	if r.URL.Query().Get("stop_members") == "true" {
 		d.stopKeeper()
+		d.admitAny(false)
 		if err := d.stopAll(r.Context()); err != nil {
+			d.admitAny(true)
 			d.startKeeper()
 			return err
 		}
@@ -89,6 +91,13 @@ func (d *Daemon) postShutdown(w http.ResponseWriter, r *http.Request) error {
 	http.NewResponseController(w).Flush()
 	d.cancel(nil)
 	return nil
+}
+
+// admitAny says whether anybody is admitted from here on, and returns once no admission is under way.
+func (d *Daemon) admitAny(ok bool) {
+	d.admissions.Lock()
+	defer d.admissions.Unlock()
+	d.leaving = !ok
 }
 
 func (d *Daemon) stopAll(ctx context.Context) error {

@@ -138,10 +138,11 @@ func (h *hold) in(path string) (fleet.Tree, bool) {
 	return fleet.Tree{}, false
 }
 
-// entry is h as a reservation of its tree t, which has left of its grace at now.
+// entry is h as a reservation of its tree t, of whose lease left was left at now, or less than a second more: etcd counts in whole
+// seconds. Its own deadline is exact, to the host that reserved.
 func (h *hold) entry(t fleet.Tree, now fleet.Instant, left time.Duration) fleet.Entry {
 	end := fleet.DeadlineAfter(now, left)
-	if own := h.Deadline; own.Boot.ID == now.Boot && own.Remaining(now) < left {
+	if own := h.Deadline; own.Boot.ID == now.Boot && own.Remaining(now) < left+time.Second {
 		end = own
 	}
 	return fleet.Entry{Tree: t.Path, Reservation: fleet.Reservation{

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -32,7 +33,8 @@ func (r *rig) lastDeed() (d fleet.Deed) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	whole := data[:bytes.LastIndexByte(data, '\n')+1] // the next line may be under way
+	lines := strings.Split(strings.TrimSpace(string(whole)), "\n")
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &d); err != nil {
 		r.t.Fatal(err)
 	}

@@ -31,6 +31,7 @@ func TestOutputIsJoinedUntilSomethingIsNews(t *testing.T) {
 			spec.Argv = []string{"/bin/sh", "-c", `stty raw -echo; printf up; while read -r line; do printf "$line"; done`}
 			term := start(t, spec)
 			printed(t, term, "up")
+			eventually(t, "its gate has reported", func() bool { return status(t, term).Phase == launch.Running }) // a new status brings output along
 			frames := follow(t, term, launch.FollowOptions{Output: true, Every: never})
 			isData := func(f launch.Frame) bool { return len(f.Data) > 0 }
 			next(t, frames, "what was there", isData)

@@ -24,12 +24,12 @@ func (l *Ledger) Admit(ctx context.Context, window time.Duration, tree, id strin
 		if err != nil {
 			return err
 		}
-		now, left, err := l.left(asking, h)
+		left, err := l.left(asking, h)
 		if err != nil {
 			return err
 		}
 		t, _ := h.in(tree)
-		e := h.entry(t, now, left)
+		e := h.entry(t, left)
 		if e.Expired(l.Now()) {
 			return overdue(id, tree)
 		}
@@ -102,16 +102,18 @@ func overdue(id, tree string) error {
 		WithHint("dispatch again")
 }
 
-// left says how much of h's lease was left at now: this and less than a second more. It is negative once the lease has ended.
-func (l *Ledger) left(ctx context.Context, h *hold) (now fleet.Instant, left time.Duration, err error) {
+// left says what is left of h's lease, which etcd tells in whole seconds. It is negative once the lease has ended.
+func (l *Ledger) left(ctx context.Context, h *hold) (r remains, err error) {
 	res, err := read(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseTimeToLiveResponse, error) {
-		now = l.Now() // before etcd counts
+		r.at = l.Now() // before etcd counts
 		return c.TimeToLive(ctx, h.lease)
 	})
 	if err != nil {
-		return now, 0, err
+		return r, err
 	}
-	return now, time.Duration(res.TTL) * time.Second, nil
+	r.least = time.Duration(res.TTL) * time.Second
+	r.most = r.least + time.Second + l.Now().Mono - r.at.Mono
+	return r, nil
 }
 
 // put changes h to next, with all its keys on lease, if it stands as it was read, and reports whether it did.
@@ -185,7 +187,7 @@ func (l *Ledger) Release(ctx context.Context, window time.Duration, tree, id str
 	}
 	t, _ := h.in(tree)
 	now := l.Now()
-	e := h.entry(t, now, h.Deadline.Remaining(now))
+	e := h.entry(t, exactly(now, h.Deadline.Remaining(now)))
 	if id != "" && id != h.ID {
 		return e, false, nil
 	}

@@ -201,15 +201,15 @@ func (l *Ledger) Leaving(ctx context.Context, window time.Duration, finish bool)
 		if h.State == member {
 			continue
 		}
-		now, left, err := l.left(ctx, h)
+		left, err := l.left(ctx, h)
 		if err != nil {
 			return loss, nil, err
 		}
-		if left < 0 {
+		if left.least < 0 {
 			continue
 		}
 		for _, t := range h.Trees {
-			entries = append(entries, h.entry(t, now, left))
+			entries = append(entries, h.entry(t, left))
 		}
 	}
 	return loss, entries, nil

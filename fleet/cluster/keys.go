@@ -138,11 +138,19 @@ func (h *hold) in(path string) (fleet.Tree, bool) {
 	return fleet.Tree{}, false
 }
 
-// entry is h as a reservation of its tree t, of whose lease left was left at now, or less than a second more: etcd counts in whole
-// seconds. Its own deadline is exact, to the host that reserved.
-func (h *hold) entry(t fleet.Tree, now fleet.Instant, left time.Duration) fleet.Entry {
-	end := fleet.DeadlineAfter(now, left)
-	if own := h.Deadline; own.Boot.ID == now.Boot && own.Remaining(now) < left+time.Second {
+// remains is what was left of a grace at a moment, between two bounds.
+type remains struct {
+	at          fleet.Instant
+	least, most time.Duration
+}
+
+func exactly(at fleet.Instant, left time.Duration) remains { return remains{at, left, left} }
+
+// entry is h as a reservation of its tree t, of which r remains by its lease. Its own deadline is exact, to the host that reserved, as
+// long as that has not stood still for so long that the lease ends before it.
+func (h *hold) entry(t fleet.Tree, r remains) fleet.Entry {
+	end := fleet.DeadlineAfter(r.at, r.least)
+	if own := h.Deadline; own.Boot.ID == r.at.Boot && own.Remaining(r.at) <= r.most {
 		end = own
 	}
 	return fleet.Entry{Tree: t.Path, Reservation: fleet.Reservation{

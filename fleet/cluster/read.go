@@ -23,15 +23,16 @@ func (l *Ledger) Read() ([]fleet.Entry, error) {
 		if h.State == member {
 			continue
 		}
-		now, left, err := l.left(ctx, h)
+		left, err := l.left(ctx, h)
 		if err != nil {
 			return nil, err
 		}
-		if left < 0 {
+		if left.least < 0 {
 			continue // it ended meanwhile, or was bound
 		}
+		left.least += time.Second // what is shown as over is over
 		for _, t := range h.Trees {
-			entries = append(entries, h.entry(t, now, left+time.Second))
+			entries = append(entries, h.entry(t, left))
 		}
 	}
 	return entries, nil

@@ -239,7 +239,7 @@ func (l *Ledger) take(ctx context.Context, w *want, seen *clientv3.TxnResponse) 
 		}
 		h := w.hold
 		h.Slot, h.ReservedAt, h.Deadline = r.slot, began.Wall.UTC().Truncate(time.Millisecond), fleet.DeadlineAfter(began, w.grace)
-		entry := h.entry(h.Trees[0], began, w.grace)
+		entry := h.entry(h.Trees[0], exactly(began, w.grace))
 		conds, then, err := w.change(r, &h, lease.ID)
 		if err != nil {
 			return fleet.Entry{}, err

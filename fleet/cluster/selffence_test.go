@@ -81,8 +81,8 @@ func TestWhatAFencedMemberHoldsIsGivenAwayOnlyAfterTheLeaseThatWasRenewedLast(t 
 
 func (l *Ledger) remaining(t *testing.T, lease clientv3.LeaseID) (time.Duration, error) {
 	t.Helper()
-	_, left, err := l.left(t.Context(), &hold{lease: lease})
-	return left, err
+	left, err := l.left(t.Context(), &hold{lease: lease})
+	return left.least, err
 }
 
 func TestWhatCannotBeFencedIsPutOnNoLease(t *testing.T) {

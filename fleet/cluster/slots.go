@@ -78,6 +78,6 @@ func (h *hold) inTheWay(t fleet.Tree, now fleet.Instant) error {
 			WithHint("look for it with 'fleetdeck members' on that node, and end it with 'fleetdeck stop'")
 	}
 	left := max(0, h.Deadline.Remaining(now))
-	e := h.entry(t, now, left)
+	e := h.entry(t, exactly(now, left))
 	return fleet.Holding{State: fleet.Reserved, Entry: &e, Remaining: left}.Refusal(t, now)
 }

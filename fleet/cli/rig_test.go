@@ -5,13 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +17,7 @@ import (
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/cli"
+	"fleetdeck/fleet/cluster/etcdrun"
 )
 
 // TestMain lets the test binary be the program: whatever calls it without a test flag gets fleetdeck itself, so that
@@ -35,12 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(cli.Main(os.Args[1:], cli.Build{Version: "test"}))
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")) // hundreds of processes would sleep a second each
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen { // most of a test is waiting for processes
-		flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
-	}
+	etcdrun.Parallel(3 * runtime.GOMAXPROCS(0))
 	code := m.Run()
 	removeInstalled()
 	os.Exit(code)

@@ -149,6 +149,7 @@ func refusedEntry(t *testing.T, l *Ledger, says string) {
 }
 
 func TestAClientCertificateIsAHostsNameAndItsRoleTheFleetsPrefix(t *testing.T) {
+	t.Parallel()
 	ca, other := newAuthority(t), newAuthority(t)
 	cert, key := ca.issue("server")
 	etcd := etcdrun.StartAt(t, etcdrun.Options{CA: ca.file("ca.pem"), Cert: cert, Key: key}, etcdrun.Place{})
@@ -184,6 +185,7 @@ func TestAClientCertificateIsAHostsNameAndItsRoleTheFleetsPrefix(t *testing.T) {
 }
 
 func TestAPasswordServesWhereCertificatesDoNot(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	cert, key := ca.issue("server")
 	etcd := etcdrun.StartAt(t, etcdrun.Options{Cert: cert, Key: key}, etcdrun.Place{})

@@ -62,6 +62,7 @@ func loseCrane(t *testing.T, kite *Ledger, n int) (crane *Ledger, come func()) {
 }
 
 func TestALostHostsHoldsGoTogetherOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	kite := open(t, oneNode(t).Endpoints())
 	const n = 40 // more keys than one transaction takes one by one
 	crane, come := loseCrane(t, kite, n)

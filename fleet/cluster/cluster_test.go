@@ -17,6 +17,7 @@ import (
 )
 
 func TestTheClusterIsALedger(t *testing.T) {
+	t.Parallel()
 	etcd := oneNode(t)
 	ledgertest.Run(t, func(t *testing.T) (ledger.Ledger, string) {
 		l := open(t, etcd.Endpoints())
@@ -329,6 +330,7 @@ func heldAndBound(t *testing.T, l *Ledger) {
 }
 
 func TestAClusterThatIsAwayRefusesWithinTheWindowAndNamesItsEndpoints(t *testing.T) {
+	t.Parallel()
 	etcd := oneNode(t)
 	l := open(t, etcd.Endpoints())
 	etcd.Kill(0)

@@ -135,6 +135,7 @@ func TestALostAnswerIsFoundOut(t *testing.T) {
 }
 
 func TestATransactionWhoseAnswerIsLostIsKnownToBeHeld(t *testing.T) {
+	t.Parallel()
 	etcd := oneNode(t)
 	w := newWire(t, etcd.Endpoints()[0])
 	behind := open(t, etcd.Endpoints())
@@ -164,6 +165,7 @@ func TestATransactionWhoseAnswerIsLostIsKnownToBeHeld(t *testing.T) {
 }
 
 func TestWithoutAnyAnswerTheOutcomeIsUnknownAndTheGraceEndsIt(t *testing.T) {
+	t.Parallel()
 	etcd := oneNode(t)
 	l := open(t, etcd.Endpoints())
 	d := draft("/src/api")

@@ -33,6 +33,7 @@ func leader(t *testing.T, l *Ledger) int {
 }
 
 func TestTheLeadersDeathGivesNothingAwayAndIsNotMissed(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("three nodes: not with -short")
 	}

@@ -151,6 +151,7 @@ func orderRecalled(t *testing.T, kite, crane *Ledger) {
 
 // TestAnEtcdBegunAnewIsFollowed: its revisions begin anew too, and a watch that waited for those of before would hear nothing.
 func TestAnEtcdBegunAnewIsFollowed(t *testing.T) {
+	t.Parallel()
 	etcd := oneNode(t)
 	kite := open(t, etcd.Endpoints())
 	crane := kite.again(t, func(o *Options) { o.Node = "crane" })

@@ -128,6 +128,7 @@ func vacate(t *testing.T, l *Ledger, id string) {
 }
 
 func TestWhileEtcdIsAwayNothingIsSaidOfAClaim(t *testing.T) {
+	t.Parallel()
 	etcd := oneNode(t)
 	l := open(t, etcd.Endpoints())
 	c := aMember(t, l, "/src/api")

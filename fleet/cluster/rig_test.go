@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 		endpoints, fleetName, _ := strings.Cut(name, " ")
 		return New(options(strings.Split(endpoints, ","), fleetName)), nil
 	})
+	etcdrun.Parallel(8)
 	os.Exit(m.Run())
 }
 

@@ -31,6 +31,7 @@ func (l *Ledger) leaseOf(t *testing.T, id string) clientv3.LeaseID {
 
 // TestWhatAFencedMemberHoldsIsGivenAwayOnlyAfterTheLeaseThatWasRenewedLast lets a lease end.
 func TestWhatAFencedMemberHoldsIsGivenAwayOnlyAfterTheLeaseThatWasRenewedLast(t *testing.T) {
+	t.Parallel()
 	kite := open(t, oneNode(t).Endpoints())
 	crane := kite.again(t, func(o *Options) { o.Node = "crane" })
 	attend(t, crane, "two")

@@ -12,6 +12,7 @@ import (
 )
 
 func TestTheSlotTableChangesOnlyByItsOwnCommandAndKeepsWhatIsHeld(t *testing.T) {
+	t.Parallel()
 	kite := open(t, oneNode(t).Endpoints())
 	fewer := kite.again(t, func(o *Options) { o.Slots = twoArchitects[1:] })
 	other := kite.again(t, func(o *Options) {
@@ -66,6 +67,7 @@ func vacateAll(t *testing.T, l *Ledger) {
 }
 
 func TestInitSaysWhatIsToBeMended(t *testing.T) {
+	t.Parallel()
 	etcd := oneNode(t)
 	plain := New(options(etcd.Endpoints(), "mend"))
 	t.Cleanup(func() { plain.Close() })

@@ -16,6 +16,7 @@ import (
 )
 
 func TestAHostThatDiesKeepsItsMembersTreesAndNothingElse(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "kite", "crane")
 	kite, crane := f.hosts[0], f.hosts[1]
 	api, web, doc := f.tree(kite, "api"), f.tree(kite, "web"), f.tree(kite, "doc")
@@ -69,6 +70,7 @@ func TestAHostThatDiesKeepsItsMembersTreesAndNothingElse(t *testing.T) {
 }
 
 func TestMembersOutliveTheirDaemonWithTheSameIDs(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "kite", "crane")
 	kite, crane := f.hosts[0], f.hosts[1]
 	api := f.tree(kite, "api")
@@ -102,6 +104,7 @@ func TestMembersOutliveTheirDaemonWithTheSameIDs(t *testing.T) {
 }
 
 func TestAHostCutFromEtcdRefusesAndKeepsItsMembers(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "kite", "crane")
 	kite, crane := f.hosts[0], f.hosts[1]
 	member, code := kite.dispatch(f.tree(kite, "api"), "--profile", "worker", "--wait")
@@ -134,6 +137,7 @@ func TestAHostCutFromEtcdRefusesAndKeepsItsMembers(t *testing.T) {
 
 // A daemon that was cut off has an old watch, and etcd has forgotten what came after it.
 func TestWatchesThatWereCutOffAndCompactedMissNothing(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "kite", "crane")
 	kite, crane := f.hosts[0], f.hosts[1]
 	first, code := kite.dispatch(f.tree(kite, "api"), "--profile", "worker", "--wait")

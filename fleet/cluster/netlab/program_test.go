@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,7 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(cli.Main(os.Args[1:], cli.Build{Version: "test"}))
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	flag.Parse()
+	etcdrun.Parallel(4)
 	os.Exit(m.Run())
 }
 

@@ -280,7 +280,7 @@ func TestForeignDispatcherGetsItsWorkerListed(t *testing.T) {
 func TestForeignDispatcherAndOursStaffATreeOnce(t *testing.T) {
 	full(t)
 	t.Parallel()
-	const rounds, ours = 4, 8
+	const rounds, ours = 2, 8
 	inEach(t, func(t *testing.T, r *rig, l language) {
 		r.must(nil, "lock", "--", "true")
 		for round := range rounds {

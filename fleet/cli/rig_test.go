@@ -270,11 +270,11 @@ func (r *rig) await(what string, ok func() bool) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for !ok() {
+	for began := time.Now(); !ok(); {
 		select {
 		case <-ctx.Done():
 			r.t.Fatalf("%s: not within %s", what, patience)
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(min(5*time.Millisecond+time.Since(began)/5, 50*time.Millisecond)): // many conditions look at every process
 		}
 	}
 }

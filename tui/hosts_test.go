@@ -286,7 +286,9 @@ func TestLostHostsComeFirst(t *testing.T) {
 }
 
 func TestANameOfANodeIsShownWholeWhereThereIsRoom(t *testing.T) {
-	m := ofHosts(200, 60, func(s *fleet.Snapshot) { s.Reservations[0].Node, s.Nodes[0].Name = "crane-of-the-east", "crane-of-the-east" })
+	m := ofHosts(200, 60, func(s *fleet.Snapshot) {
+		s.Reservations[0].Node, s.Nodes[0].Name = "crane-of-the-east", "crane-of-the-east"
+	})
 	typed(m, "4")
 	if text := shownBy(m); !strings.Contains(text, "  crane-of-the-east  ") {
 		t.Errorf("it is cut:\n%s", text)

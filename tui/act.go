@@ -153,6 +153,7 @@ func (m *Model) progress(a *act, w int) []string {
 	switch h := m.shown.Holder; {
 	case a.cancelled:
 		what += " · cancelling"
+	case m.many(): // the lock of this host is waited for by nothing
 	case h != nil && h.Pid != m.pid:
 		wait = "waiting for the admission lock · held by " + holder(h)
 	case m.shown.State == "held" && h == nil:

@@ -65,7 +65,11 @@ func (m *Model) alertLines(w int) []string {
 		bar(m.warnBar, "STALE", "what is shown is "+seconds(a)+" old · r asks again")
 	}
 	if h := m.ix.Lock.Holder; h != nil && h.Pid != m.pid && age(m.now, h.Since) > longHeld {
-		bar(m.warnBar, "LOCK HELD", fmt.Sprintf("by %s for %s · dispatches wait for it", holder(h), seconds(age(m.now, h.Since))))
+		waits := " · dispatches wait for it"
+		if m.many() {
+			waits = "" // they are etcd's to decide
+		}
+		bar(m.warnBar, "LOCK HELD", fmt.Sprintf("by %s for %s", holder(h), seconds(age(m.now, h.Since)))+waits)
 	}
 	return out
 }

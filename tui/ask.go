@@ -173,6 +173,12 @@ func (m *Model) askRelease() tea.Cmd {
 		}
 		return m.say(levelInfo, "no reservation is selected", "")
 	}
+	for _, e := range es {
+		if node := m.hostOf(e.Tree); node != "" {
+			_, path := fleet.Where(e.Tree)
+			return m.say(levelInfo, m.short(e.Tree)+" is released on "+node, "there it is `fleetdeck release --id "+e.ID+" "+path+"`")
+		}
+	}
 	targets, f := copies(es), m.fleet
 	e := targets[0]
 	what, done := "release "+m.short(e.Tree), "released "+m.short(e.Tree)

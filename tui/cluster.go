@@ -24,6 +24,14 @@ func (m *Model) elsewhere(node string) bool {
 	return m.many() && node != "" && node != m.ix.Cluster.Node
 }
 
+// hostOf is the other host that a tree is on; empty where it is on this one.
+func (m *Model) hostOf(tree string) string {
+	if node, _ := fleet.Where(tree); m.elsewhere(node) {
+		return node
+	}
+	return ""
+}
+
 // treeIn is a tree in a list: without its node, where a column of its own names that.
 func (m *Model) treeIn(l interface{ draws(title string) bool }, tree string) string {
 	if l.draws("NODE") {
@@ -40,6 +48,26 @@ func (m *Model) named(tree string) string {
 		return node + ":" + path
 	}
 	return path
+}
+
+// The width of the column of nodes: as wide as the longest name, within bounds. From leastNode on no other column gives way to it.
+const (
+	shortNode = 5
+	leastNode = 11
+	longNode  = 28
+)
+
+// fitNodes makes the columns of nodes as wide as the names are.
+func (m *Model) fitNodes() {
+	w := shortNode
+	for _, n := range m.ix.nodes {
+		w = max(w, width(clean(n.Name)))
+	}
+	w = min(w, longNode)
+	m.trees.widthOf("NODE", w, leastNode)
+	m.members.widthOf("NODE", w, leastNode)
+	m.slots.widthOf("NODE", w, leastNode)
+	m.entries.widthOf("NODE", w, leastNode)
 }
 
 // nodeCell is a node in a list: one that is lost stands out, and this host does not.
@@ -113,6 +141,21 @@ func (m *Model) etcd() string {
 	return s
 }
 
+// elected is the fleet's keeper in the truth line: the host that keeps the staff of all.
+func (m *Model) elected() string {
+	switch {
+	case m.etcdAway() != "":
+		return m.faint.of("keeper waits")
+	case m.ix.queued > 0 && !m.kept():
+		return m.warn.of("no keeper here") // each host's queue is worked off by its own
+	case m.ix.Cluster.Keeper != "":
+		return "keeper " + cut(m.ix.Cluster.Keeper, 12)
+	case m.ix.Keeper.Staff > 0:
+		return m.warn.of("no keeper")
+	}
+	return m.faint.of("no keeper")
+}
+
 // millis is a short time in milliseconds: "1.2 ms", "42 ms".
 func millis(ms float64) string {
 	if ms < 9.95 {
@@ -120,6 +163,9 @@ func millis(ms float64) string {
 	}
 	return fmt.Sprintf("%.0f ms", ms)
 }
+
+// mostLost is how many lost hosts a bar names.
+const mostLost = 3
 
 // clusterAlerts are the bars of a fleet of many hosts.
 func (m *Model) clusterAlerts(bar func(p paint, title, text string)) {
@@ -138,18 +184,24 @@ func (m *Model) clusterAlerts(bar func(p paint, title, text string)) {
 	var lost []string
 	members, trees := 0, 0
 	for _, n := range m.ix.nodes {
-		if n.Lost {
-			lost = append(lost, clean(n.Name))
+		if m.ix.lost[n.Name] {
+			lost = append(lost, cut(n.Name, 20))
 			members, trees = members+len(n.Members), trees+len(n.Held)
 		}
 	}
 	if len(lost) == 0 {
 		return
 	}
-	title := "HOST LOST"
+	title, which := "HOST LOST", lost[0]
 	if len(lost) > 1 {
-		title = fmt.Sprintf("%d HOSTS LOST", len(lost))
+		title, which = fmt.Sprintf("%d HOSTS LOST", len(lost)), "NODE"
 	}
-	bar(m.warnBar, title, fmt.Sprintf("%s · %s and %s stay taken until it is back · %s shows them",
-		strings.Join(lost, ", "), plural(members, "member", "members"), plural(trees, "tree", "trees"), m.keys.Nodes.Help().Key))
+	if more := len(lost) - mostLost; more > 0 {
+		lost = append(lost[:mostLost], fmt.Sprintf("%d more", more))
+	}
+	text := fmt.Sprintf("%s · %s and %s stay taken", strings.Join(lost, ", "), plural(members, "member", "members"), plural(trees, "tree", "trees"))
+	if bound(m.keys.Nodes) {
+		text += " · " + m.keys.Nodes.Help().Key + " shows them"
+	}
+	bar(m.warnBar, title, text+" · `fleetdeck release --lost "+which+"` frees them")
 }

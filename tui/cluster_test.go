@@ -174,7 +174,9 @@ func TestRowsOfANodeAreFoundAndGrouped(t *testing.T) {
 	if d := m.trees.describe(); !strings.HasSuffix(d, "grouped by node") {
 		t.Errorf("the last group is %q, want by node", d)
 	}
-	typed(m, "8", "enter")
+	typed(m, "8")
+	m.nodes.goTo("crane")
+	typed(m, "enter")
 	if n, _ := m.members.count(); m.view != viewMembers || n != 2 {
 		t.Errorf("enter on crane shows view %d with %d rows, want its two members", m.view, n)
 	}

@@ -17,6 +17,18 @@ type column[T any] struct {
 	by func(a, b T) int
 }
 
+// widthOf is how wide the column named title is: most cells, of which it can do without those over least.
+func (l *list[T]) widthOf(title string, most, least int) {
+	for i := range l.cols {
+		if c := &l.cols[i]; c.title == title {
+			c.w, c.most, c.grow = min(most, least), most, 0
+			if most > least {
+				c.grow = 1
+			}
+		}
+	}
+}
+
 const (
 	gap  = 2 // between columns
 	lead = 3 // the mark of the row, a glyph and a space

@@ -96,6 +96,7 @@ func rebindAll(all []action, c Config) (problems []Problem) {
 			rebind(a.key, keys)
 		}
 	}
+	yield(all, c)
 	seen := map[string]string{}
 	for i := range all {
 		for _, k := range all[i].key.Keys() {
@@ -110,6 +111,22 @@ func rebindAll(all []action, c Config) (problems []Problem) {
 		}
 	}
 	return problems
+}
+
+// yield takes from an action that is for many hosts alone, unless its keys are set, those that another was given: on one host it is not
+// there at all.
+func yield(all []action, c Config) {
+	given := map[string]bool{}
+	for _, keys := range c.Keys {
+		for _, k := range keys {
+			given[k] = true
+		}
+	}
+	for _, a := range all {
+		if _, set := c.Keys[a.name]; a.many && !set {
+			rebind(a.key, slices.DeleteFunc(slices.Clone(a.key.Keys()), func(k string) bool { return given[k] }))
+		}
+	}
 }
 
 // strict moves a change from small letters to their shifted forms.

@@ -2,7 +2,6 @@ package tui
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -35,11 +34,11 @@ func (m *Model) detailOf() (title string, body func(w, h int) []string) {
 		}
 	case viewReservations:
 		if e, ok := m.entries.current(); ok {
-			return clean(filepath.Base(e.Tree)), text(func(w int) []string { return m.entryDetail(e, w) })
+			return clean(m.named(e.Tree)), text(func(w int) []string { return m.entryDetail(e, w) })
 		}
 	case viewQueue:
 		if q, ok := m.queue.current(); ok {
-			return clean(filepath.Base(q.Tree)), text(func(w int) []string { return m.queueDetail(q, w) })
+			return clean(m.named(q.Tree)), text(func(w int) []string { return m.queueDetail(q, w) })
 		}
 	case viewEvents:
 		if d, ok := m.events.current(); ok {
@@ -58,7 +57,7 @@ func (m *Model) detailOf() (title string, body func(w, h int) []string) {
 			if x := m.ix.member[t.Member]; x != nil {
 				return m.memberTitle(x, t.Tree), func(w, h int) []string { return m.memberDetail(x, t.Tree, w, h) }
 			}
-			return clean(filepath.Base(t.Tree)), text(func(w int) []string { return m.treeDetail(t, w) })
+			return clean(m.named(t.Tree)), text(func(w int) []string { return m.treeDetail(t, w) })
 		}
 	}
 	return "Detail", func(int, int) []string { return nil }

@@ -26,7 +26,7 @@ func (m *Model) entryKind() kind[*fleet.ReservationRow] {
 		fields: map[string]func(row) string{"verdict": verdict, "state": verdict, "role": role, "profile": profile, "by": by, "node": node, "id": func(e row) string { return e.ID }},
 		columns: []column[row]{
 			{title: "TREE", w: 14, grow: 3, most: 64, end: true, by: ordered(func(e row) string { return e.Tree }), cell: func(e row, _ int) (string, paint) { return m.treeIn(m.entries, e.Tree), "" }},
-			{title: "NODE", w: 8, from: 70, many: true, by: ordered(node), cell: func(e row, _ int) (string, paint) { return m.nodeCell(e.Node) }},
+			{title: "NODE", w: 8, from: 60, many: true, by: ordered(node), cell: func(e row, _ int) (string, paint) { return m.nodeCell(e.Node) }},
 			{title: "VERDICT", w: 7, by: ordered(verdict), cell: func(e row, _ int) (string, paint) { l := m.verdict(e.Verdict); return l.word, l.paint }},
 			{title: "LEFT", w: 6, by: func(a, b row) int { return a.ExpiresAt.Compare(b.ExpiresAt) }, cell: func(e row, _ int) (string, paint) {
 				if e.Verdict == fleet.VerdictPending || e.Verdict == fleet.VerdictInvalid && !e.Droppable {

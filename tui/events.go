@@ -80,7 +80,7 @@ func (m *Model) eventKind() kind[*deed] {
 					text = d.Kind
 				}
 				if d.Tree != "" && !m.events.draws("TREE") {
-					text = path.Base(d.Tree) + ": " + text
+					text = m.named(d.Tree) + ": " + text
 				}
 				return text, style(d)
 			}},

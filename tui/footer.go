@@ -73,19 +73,23 @@ func (m *Model) context() []key.Binding {
 		out = append(out, goes)
 	}
 	if l == viewNodes && len(m.nodes.shown) > 0 {
-		out = append(out, goes)
+		out = append(out, bind(k.Attach.Help().Key, goes.Help().Desc, k.Attach.Keys()...))
 	}
 	if l == viewQueue && len(m.queue.shown) > 0 {
 		out = append(out, k.Unqueue)
 	}
-	if m.ix.entry[tree] != nil {
+	if m.ix.entry[tree] != nil && m.hostOf(tree) == "" {
 		out = append(out, k.Release)
 	}
 	out = append(out, k.Spawn, k.Prune, k.Filter, k.NextPane)
 	if m.view != viewTrees {
 		return append(out, k.Back)
 	}
-	return append(out, k.Palette, k.Diff, k.Explain, k.Enqueue, k.Quit)
+	out = append(out, k.Palette, k.Diff, k.Explain)
+	if m.hostOf(tree) == "" {
+		out = append(out, k.Enqueue)
+	}
+	return append(out, k.Quit)
 }
 
 // forChosen is the keys of the acts that go over marked rows.

@@ -128,6 +128,7 @@ func (m *Model) truth() string {
 		add(m.warn, "lock held by %d %s", h.Pid, seconds(age(m.now, h.Since)))
 	case m.ix.Lock.State == "held":
 		add(m.warn, "lock held")
+	case m.many(): // no dispatch waits for it
 	default:
 		add("", "lock free")
 	}
@@ -136,6 +137,8 @@ func (m *Model) truth() string {
 		add(m.danger, "keeper unknown")
 	case k.Broken > 0:
 		add(m.danger, "keeper: %d broken", k.Broken)
+	case m.many():
+		s = append(s, m.elected())
 	case k.Running:
 		add("", "keeper on")
 	case m.kept():

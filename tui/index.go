@@ -30,7 +30,7 @@ type index struct {
 	history      []*fleet.Deed
 	nodes        []*fleet.Node
 
-	lost map[string]bool // nodes, by name
+	lost map[string]bool // other hosts, by name: of this one its own daemon tells
 
 	tree map[string]*fleet.TreeRow
 
@@ -68,7 +68,7 @@ func newIndex(s fleet.Snapshot) index {
 		}
 		return cmp.Or(cmp.Compare(a.Tree, b.Tree), cmp.Compare(a.ID, b.ID))
 	})
-	ix.slots = sorted(s.Slots, func(a, b *fleet.Slot) int {
+	ix.slots = sorted(knownSlots(s), func(a, b *fleet.Slot) int {
 		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Profile, b.Profile), cmp.Compare(a.Name, b.Name))
 	})
 	ix.queue = sorted(s.Queue, func(a, b *fleet.QueueRow) int { return cmp.Compare(a.ID, b.ID) })
@@ -76,10 +76,19 @@ func newIndex(s fleet.Snapshot) index {
 	for i := range s.History {
 		ix.history[len(s.History)-1-i] = &s.History[i]
 	}
-	ix.nodes = sorted(s.Nodes, func(a, b *fleet.Node) int { return cmp.Compare(a.Name, b.Name) })
+	// The lost first: they want somebody.
+	ix.nodes = sorted(s.Nodes, func(a, b *fleet.Node) int {
+		if a.Lost != b.Lost {
+			if a.Lost {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
 	ix.lost = make(map[string]bool)
 	for _, n := range ix.nodes {
-		if n.Lost {
+		if n.Lost && (s.Cluster == nil || n.Name != s.Cluster.Node) {
 			ix.lost[n.Name] = true
 		}
 	}

@@ -33,6 +33,7 @@ func (m *Model) newLists() lists {
 func (m *Model) setAll() {
 	many := m.many()
 	m.trees.many, m.members.many, m.slots.many, m.entries.many = many, many, many, many
+	m.fitNodes()
 	m.trees.set(m.ix.trees)
 	m.members.set(m.ix.members)
 	m.slots.set(m.ix.slots)
@@ -153,7 +154,7 @@ func (m *Model) listTitle(v view, focused bool) (title, note string) {
 		notes = append(notes, m.accent.of("/")+m.search.view(m, 24, 1, true)[0])
 	case l.filtered() != "":
 		notes = append(notes, m.accent.of("/"+cut(l.filtered(), 24)))
-	case v == viewReservations && h != nil:
+	case v == viewReservations && h != nil && !m.many():
 		notes = append(notes, m.warn.of("lock held by "+holder(h)))
 	case v == viewTrees && m.ix.root != "":
 		notes = append(notes, m.faint.of("in "+strings.TrimRight(tail(m.short(m.ix.root), 28), " ")))

@@ -52,7 +52,7 @@ func (m *Model) memberKind() kind[*fleet.Member] {
 				}
 				return m.treeIn(m.members, x.Tree), ""
 			}},
-			{title: "NODE", w: 8, from: 64, many: true, by: ordered(node), cell: func(x row, _ int) (string, paint) { return m.nodeCell(x.Node) }},
+			{title: "NODE", w: 8, from: 56, many: true, by: ordered(node), cell: func(x row, _ int) (string, paint) { return m.nodeCell(x.Node) }},
 			{title: "PROFILE", w: 9, from: 68, by: ordered(profile), cell: func(x row, _ int) (string, paint) { return x.Profile, m.faint }},
 			{title: "SLOT", w: 12, from: 90, by: ordered(slot), cell: func(x row, _ int) (string, paint) { return x.Slot, m.faint }},
 			{title: "UP", w: 6, from: 56, by: func(a, b row) int { return a.StartedAt.Compare(b.StartedAt) }, cell: func(x row, _ int) (string, paint) { return m.up(x), m.faint }},
@@ -98,7 +98,7 @@ func (m *Model) up(x *fleet.Member) string {
 
 // memberTitle names a member by tree, one of those that it holds, and by the title of its terminal.
 func (m *Model) memberTitle(x *fleet.Member, tree string) string {
-	s := clean(filepath.Base(tree))
+	s := clean(m.named(tree))
 	if t := m.screen.screen.Title; m.screen.member == x.ID && m.screen.seen && t != "" {
 		s += " · " + cut(t, 30)
 	}
@@ -112,15 +112,16 @@ func (m *Model) memberDetail(x *fleet.Member, tree string, w, h int) []string {
 	if x.Slot != "" {
 		who += m.faint.of(" · ") + cut(x.Slot, 20)
 	}
-	if m.elsewhere(x.Node) {
-		who += m.faint.of(" · on " + cut(x.Node, 20))
-	}
 	if up := m.up(x); up != "" {
 		who += m.faint.of(" · " + up)
 	}
 	out := []string{" " + spread(who, m.faint.of(strings.TrimLeft(tail(x.ID, 8), " "))+" ", w-1)}
 	if t := m.treeRowOf(tree); t != nil && t.Branch != "" && h > 5 {
 		out = append(out, " "+m.faint.of("on ")+cut(work(t, w-5), w-5))
+	}
+	if m.elsewhere(x.Node) {
+		_, path := fleet.Where(tree)
+		out = append(out, " "+m.faint.of("host ")+cut(x.Node+" · "+m.short(path), w-7))
 	}
 	if len(x.Also) > 0 && h > 5 {
 		out = append(out, " "+m.faint.of("holds ")+cut(m.holds(x), w-8))
@@ -132,7 +133,9 @@ func (m *Model) memberDetail(x *fleet.Member, tree string, w, h int) []string {
 		out = append(out, " "+m.warn.of(cut("≠ its role has another charter by now: a restart hands that over", w-2)))
 	}
 	if x.State == fleet.StateLost {
-		out = append(out, " "+m.warn.of(cut("◇ its host is lost: whether it still runs nobody knows, so it keeps what it holds", w-2)))
+		for _, l := range wrap("◇ its host is lost: whether it still runs nobody knows, so it keeps what it holds", w-2) {
+			out = append(out, " "+m.warn.of(l))
+		}
 	}
 	if !x.Alive() && x.ExitCode != nil {
 		out = append(out, " "+m.faint.of(fmt.Sprintf("it ended with exit code %d", *x.ExitCode)))

@@ -30,6 +30,12 @@ func (m *Model) nodeKind() kind[*fleet.Node] {
 		columns: []column[row]{
 			{title: "NODE", w: 10, grow: 1, most: 28, by: ordered(func(n row) string { return n.Name }), cell: func(n row, _ int) (string, paint) { return n.Name, "" }},
 			{title: "STATE", w: 8, by: ordered(state), cell: func(n row, _ int) (string, paint) { l := m.nodeLook(n); return l.word, l.paint }},
+			{title: "KEEPER", w: 6, from: 52, cell: func(n row, _ int) (string, paint) {
+				if m.keeps(n) {
+					return "keeps", ""
+				}
+				return "", ""
+			}},
 			{title: "MEMBERS", w: 7, by: ordered(members), cell: number(members)},
 			{title: "TREES", w: 5, by: ordered(trees), cell: number(trees)},
 			{title: "SLOTS", w: 5, from: 44, by: ordered(slots), cell: number(slots)},
@@ -44,13 +50,20 @@ func (m *Model) nodeKind() kind[*fleet.Node] {
 	}
 }
 
-// nodeLook is how a node is.
+// keeps reports whether a node is the fleet's keeper.
+func (m *Model) keeps(n *fleet.Node) bool { return m.many() && m.ix.Cluster.Keeper == n.Name }
+
+// nodeLook is how a node is: what etcd told last, where that is heard.
 func (m *Model) nodeLook(n *fleet.Node) look {
 	switch {
-	case n.Lost:
-		return m.member(fleet.StateLost)
+	case !m.elsewhere(n.Name) && (n.Lost || !m.ix.Daemon.Running):
+		return look{"×", "down", m.danger}
 	case !m.elsewhere(n.Name):
 		return look{"●", "here", m.ok}
+	case n.Lost:
+		return m.member(fleet.StateLost)
+	case m.etcdAway() != "":
+		return look{"?", "unknown", m.warn}
 	}
 	return look{"●", "present", m.ok}
 }
@@ -69,20 +82,23 @@ func slotsOfNode(n *fleet.Node) map[fleet.NodeTree]bool {
 // nodeDetail is a node with its members and what else it holds, and the cluster as this host sees it.
 func (m *Model) nodeDetail(n *fleet.Node, w int) []string {
 	out := []string{" " + m.nodeLook(n).String()}
-	if n.Lost {
+	if m.ix.lost[n.Name] {
 		for _, l := range wrap("Nothing was heard of its daemon for a while. Whether its members still run nobody knows, so that they keep their trees and slots until it is back. If it will not come back, `fleetdeck release --lost "+clean(n.Name)+"` releases them.", w-2) {
 			out = append(out, " "+m.warn.of(l))
 		}
 	}
-	out = append(out, "")
+	var facts []string
 	if n.Host != "" {
-		out = append(out, m.fact("host", n.Host, w))
+		facts = append(facts, m.fact("host", n.Host, w))
 	}
 	if n.Version != "" {
-		out = append(out, m.fact("version", n.Version, w))
+		facts = append(facts, m.fact("version", n.Version, w))
 	}
-	if c := m.ix.Cluster; c != nil && c.Keeper == n.Name {
-		out = append(out, m.fact("keeper", "keeps the staff of all hosts", w))
+	if m.keeps(n) {
+		facts = append(facts, m.fact("keeper", "keeps the staff of all hosts", w))
+	}
+	if len(facts) > 0 {
+		out = append(append(out, ""), facts...)
 	}
 	out = append(out, m.nodeMembers(n, w)...)
 	return append(out, m.servers(w)...)
@@ -93,7 +109,7 @@ func (m *Model) nodeMembers(n *fleet.Node, w int) []string {
 	const most = 12
 	var lines []string
 	for _, x := range n.Members {
-		if n.Lost {
+		if m.ix.lost[n.Name] {
 			x.State = fleet.StateLost
 		}
 		l := m.member(x.State)
@@ -111,7 +127,11 @@ func (m *Model) nodeMembers(n *fleet.Node, w int) []string {
 	if more := len(lines) - most; more > 0 {
 		lines = append(lines[:most], m.faint.of(fmt.Sprintf("   and %d more", more)))
 	}
-	return append([]string{"", " " + m.strong.of("Works")}, lines...)
+	title := "Works"
+	if m.ix.lost[n.Name] {
+		title = "Holds"
+	}
+	return append([]string{"", " " + m.strong.of(title)}, lines...)
 }
 
 // servers is etcd's servers as this host sees them.

@@ -15,6 +15,7 @@ type held struct {
 	order   fleet.Order
 	message string
 	foreign bool // it is held by an agent that fleetdeck did not start
+	there   bool // its tree is on another host, whose queue is its own
 }
 
 // heldDialog says who holds the tree and until when, and offers what else can be done with the dispatch. It comes up by
@@ -30,6 +31,7 @@ func (m *Model) offerElse(h *held) {
 		return // the notice says it, and the key that was meant for something else stays with that
 	}
 	d := &heldDialog{held: *h}
+	d.there = m.hostOf(h.order.Tree) != ""
 	d.grace.begin(m.now.Mono)
 	m.dialog = d
 }
@@ -48,8 +50,10 @@ func (d *heldDialog) keys() []key.Binding {
 	return append(keys, keyClose)
 }
 
-// queueable reports whether it can wait in the queue, where a task is for one tree that is there.
-func (d *heldDialog) queueable() bool { return len(d.order.Also) == 0 && d.order.Branch == "" }
+// queueable reports whether it can wait in the queue, where a task is for one tree of this host that is there.
+func (d *heldDialog) queueable() bool {
+	return !d.there && len(d.order.Also) == 0 && d.order.Branch == ""
+}
 
 func (d *heldDialog) lines(m *Model, w, h int) []string {
 	out := []string{m.strong.of(cut(m.whereTo(d.order), w))}
@@ -66,7 +70,10 @@ func (d *heldDialog) lines(m *Model, w, h int) []string {
 		out = append(append(out, ""), now[:min(len(now), max(h-len(out)-5, 1))]...)
 	}
 	what := "You can wait until the tree is free and dispatch then, leave it to the queue, or take a new linked worktree."
-	if !d.queueable() {
+	switch {
+	case d.there && len(d.order.Also) == 0:
+		what = "You can wait until the tree is free and dispatch then, or take a new linked worktree."
+	case !d.queueable():
 		what = "You can wait until all of its trees are free and dispatch then, or take a new linked worktree."
 	}
 	for _, l := range wrap("Nothing was started and nothing stays reserved. "+what, w) {
@@ -167,13 +174,16 @@ func (m *Model) waitFor(o fleet.Order) tea.Cmd {
 	})
 }
 
-// freeIn reports whether nobody is in the way in any of trees.
+// freeIn reports whether nobody is in the way in any of trees. One of another host is listed only while it is held.
 func freeIn(s fleet.Snapshot, trees []string, besideForeign bool) bool {
-	free := 0
-	for _, t := range s.Trees {
-		if slices.Contains(trees, t.Tree) && (t.Occupancy == fleet.Free || besideForeign && t.Occupancy == fleet.Foreign) {
-			free++
+	heard := s.Cluster != nil && s.Cluster.Error == "" && s.File.Error == ""
+	return !slices.ContainsFunc(trees, func(tree string) bool {
+		for _, t := range s.Trees {
+			if t.Tree == tree {
+				return t.Occupancy != fleet.Free && !(besideForeign && t.Occupancy == fleet.Foreign)
+			}
 		}
-	}
-	return free == len(trees)
+		node, _ := fleet.Where(tree)
+		return !heard || node == "" || node == s.Cluster.Node
+	})
 }

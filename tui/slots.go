@@ -3,13 +3,32 @@ package tui
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
+	"time"
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 
 	"fleetdeck/fleet"
 )
+
+// slotUnsure is the state of a slot that nobody is known to have, while etcd is away: another host's member may.
+const slotUnsure = "unsure"
+
+// knownSlots is the slots of a snapshot as far as they are known.
+func knownSlots(s fleet.Snapshot) []fleet.Slot {
+	if s.Cluster == nil || s.Cluster.Error == "" && s.File.Error == "" {
+		return s.Slots
+	}
+	out := slices.Clone(s.Slots)
+	for i := range out {
+		if out[i].State == fleet.SlotFree {
+			out[i].State = slotUnsure
+		}
+	}
+	return out
+}
 
 // slotKind is the list of slots.
 func (m *Model) slotKind() kind[*fleet.Slot] {
@@ -30,17 +49,17 @@ func (m *Model) slotKind() kind[*fleet.Slot] {
 			{title: "SLOT", w: 12, grow: 2, most: 32, by: ordered(func(s row) string { return s.Name }), cell: func(s row, _ int) (string, paint) { return s.Name, "" }},
 			{title: "STATE", w: 8, by: ordered(state), cell: func(s row, _ int) (string, paint) { l := m.slot(s.State); return l.word, l.paint }},
 			{title: "LEFT", w: 6, from: 48, cell: func(s row, _ int) (string, paint) {
-				x := m.launchOf(s)
-				if x == nil {
+				until, _, ok := m.reservedUntil(s)
+				if !ok {
 					return "", ""
 				}
 				m.counting = true
-				return countdown(x.Deadline.Remaining(m.now)), m.slot(s.State).paint
+				return countdown(until.Remaining(m.now)), m.slot(s.State).paint
 			}},
 			{title: "ROLE", w: 9, from: 84, by: ordered(role), cell: func(s row, _ int) (string, paint) { return s.Role, "" }},
 			{title: "PROFILE", w: 9, from: 96, by: ordered(profile), cell: func(s row, _ int) (string, paint) { return s.Profile, m.faint }},
 			{title: "TREE", w: 10, grow: 3, most: 60, from: 58, end: true, by: ordered(func(s row) string { return s.Tree }), cell: func(s row, _ int) (string, paint) { return m.treeIn(m.slots, s.Tree), "" }},
-			{title: "NODE", w: 8, from: 68, many: true, by: ordered(node), cell: func(s row, _ int) (string, paint) { return m.nodeCell(s.Node) }},
+			{title: "NODE", w: 8, from: 60, many: true, by: ordered(node), cell: func(s row, _ int) (string, paint) { return m.nodeCell(s.Node) }},
 			{title: "MEMBER", w: 10, grow: 1, most: 28, end: true, by: ordered(func(s row) string { return s.Member }), cell: func(s row, _ int) (string, paint) { return s.Member, m.faint }},
 		},
 		groups: []grouping[row]{{name: "role", of: role}, {name: "profile", of: profile}, {name: "state", of: state}, {name: "node", of: node, many: true}},
@@ -51,12 +70,19 @@ func (m *Model) slotKind() kind[*fleet.Slot] {
 	}
 }
 
-// launchOf is the launch that a slot is reserved for, or nil.
-func (m *Model) launchOf(s *fleet.Slot) *fleet.Launch {
+// reservedUntil is when a reserved slot is free again at the latest, and since when it is reserved: by its launch, or, where that is
+// another host's, by its reservation.
+func (m *Model) reservedUntil(s *fleet.Slot) (until fleet.Deadline, since time.Time, ok bool) {
 	if s.State != fleet.SlotReserved {
-		return nil
+		return until, since, false
 	}
-	return m.ix.launch[s.Member]
+	if x := m.ix.launch[s.Member]; x != nil {
+		return x.Deadline, x.AcceptedAt, true
+	}
+	if e := m.ix.entry[s.Tree]; e != nil && e.ID == s.Reservation {
+		return e.Deadline, e.ReservedAt, true
+	}
+	return until, since, false
 }
 
 // slotDetail is a slot with who fills it, and what will free it.
@@ -64,10 +90,20 @@ func (m *Model) slotDetail(s *fleet.Slot, w int) []string {
 	l := m.slot(s.State)
 	out := []string{" " + l.String(), ""}
 	out = append(out, m.fact("for", s.Role+" on "+s.Profile, w))
-	if s.State == fleet.SlotFree {
+	switch s.State {
+	case fleet.SlotFree:
 		return append(out, "", " "+cut("The next "+s.Role+" on "+s.Profile+" takes it.", w-2))
+	case slotUnsure:
+		out = append(out, "")
+		for _, l := range wrap("etcd is not heard: whether a member of another host has it by now is not known.", w-2) {
+			out = append(out, " "+m.warn.of(l))
+		}
+		return out
 	}
-	out = append(out, m.fact("tree", m.short(s.Tree), w), m.fact("member", s.Member, w))
+	out = append(out, m.fact("tree", m.short(s.Tree), w))
+	if s.Member != "" {
+		out = append(out, m.fact("member", s.Member, w))
+	}
 	if m.elsewhere(s.Node) {
 		out = append(out, m.fact("node", s.Node, w))
 	}
@@ -75,11 +111,13 @@ func (m *Model) slotDetail(s *fleet.Slot, w int) []string {
 		out = append(out, m.fact("since", s.Since.Local().Format("15:04:05")+" · "+m.since(s.Since), w))
 	}
 	out = append(out, m.fact("id", s.Reservation, w), "")
-	if x := m.launchOf(s); x != nil {
+	if until, since, ok := m.reservedUntil(s); ok {
 		m.counting = true
-		left := x.Deadline.Remaining(m.now)
-		out = append(out, " "+m.gauge(left, x.Deadline.Wall.Sub(x.AcceptedAt), w-2),
-			" "+cut("Bound once its launch is listed, free if it is not, in "+countdown(left)+".", w-2))
+		left := until.Remaining(m.now)
+		out = append(out, " "+m.gauge(left, until.Wall.Sub(since), w-2))
+		for _, l := range wrap("Bound once its launch is listed, free if it is not, in "+countdown(left)+".", w-2) {
+			out = append(out, " "+l)
+		}
 	} else if s.State == fleet.SlotReserved {
 		out = append(out, " "+cut("Bound once its launch is listed, free if it is not.", w-2))
 	} else {
@@ -105,9 +143,9 @@ func (m *Model) slotStrip(w int) string {
 		if s.Tree != "" {
 			word += "→" + cut(m.named(s.Tree), 16)
 		}
-		if x := m.launchOf(s); x != nil {
+		if until, _, ok := m.reservedUntil(s); ok {
 			m.counting = true
-			word += " " + countdown(x.Deadline.Remaining(m.now))
+			word += " " + countdown(until.Remaining(m.now))
 		}
 		names += "  " + l.paint.of(l.glyph+" "+word)
 		if width(names) > w {
@@ -118,8 +156,11 @@ func (m *Model) slotStrip(w int) string {
 	if width(title)+width(names) <= w {
 		return title + names
 	}
-	for _, state := range []string{fleet.SlotBound, fleet.SlotReserved, fleet.SlotFree} {
+	for _, state := range []string{fleet.SlotBound, fleet.SlotReserved, fleet.SlotFree, slotUnsure} {
 		l := m.slot(state)
+		if states[state] == 0 && state == slotUnsure {
+			continue
+		}
 		numbers += "  " + l.paint.of(fmt.Sprintf("%s %d %s", l.glyph, states[state], l.word))
 		glyphs += "  " + l.paint.of(fmt.Sprintf("%s %d", l.glyph, states[state]))
 	}
@@ -136,7 +177,7 @@ func (m *Model) goTo() tea.Cmd {
 	switch m.listed() {
 	case viewSlots:
 		s, ok := m.slots.current()
-		if !ok || s.State == fleet.SlotFree {
+		if !ok || s.Tree == "" {
 			return m.say(levelInfo, "nobody holds this slot", "")
 		}
 		if m.ix.member[s.Member] == nil {

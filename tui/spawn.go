@@ -77,7 +77,24 @@ func (c *choice) offer(of []string, preferred ...string) {
 func (m *Model) askSpawn() tea.Cmd { return m.openSpawn(false) }
 
 // askQueue opens the form for a task that waits until its tree is free.
-func (m *Model) askQueue() tea.Cmd { return m.openSpawn(true) }
+func (m *Model) askQueue() tea.Cmd {
+	if cmd := m.notQueued(m.chosenTrees()); cmd != nil {
+		return cmd
+	}
+	return m.openSpawn(true)
+}
+
+// notQueued says that a task of another host's tree waits there, where one of trees is such.
+func (m *Model) notQueued(trees []string) tea.Cmd {
+	for _, tree := range trees {
+		if node := m.hostOf(tree); node != "" {
+			_, path := fleet.Where(tree)
+			return m.say(levelInfo, "each host has a queue of its own, and "+m.short(tree)+" is on "+node,
+				"there it is `fleetdeck queue add "+path+"`; from here "+m.keys.Spawn.Help().Key+" dispatches")
+		}
+	}
+	return nil
+}
 
 func (m *Model) openSpawn(queue bool) tea.Cmd {
 	d := &spawnDialog{tree: m.selectedTree(), field: fieldTask, queue: queue, over: choice{of: []string{eachItsOwn, oneOverAll}}, beside: choice{of: []string{no, yes}}}

@@ -27,11 +27,16 @@ func (d *spawnDialog) send(m *Model) tea.Cmd {
 		d.field = fieldTask
 		return m.say(levelWarn, "what is to be queued? type a task", "")
 	}
-	m.dialog = nil
 	trees := d.trees
 	if len(trees) == 0 {
 		trees = []string{o.Tree}
 	}
+	if d.queue {
+		if cmd := m.notQueued(trees); cmd != nil {
+			return cmd
+		}
+	}
+	m.dialog = nil
 	if !d.queue {
 		o.BesideForeign = d.beside.value() == yes
 		if o.Also = d.also; d.several() && d.over.value() == oneOverAll {

@@ -145,6 +145,8 @@ func (s *styles) slot(state string) look {
 		return look{"◐", "reserved", s.reserved}
 	case fleet.SlotBound:
 		return look{"●", "bound", s.occupied}
+	case slotUnsure:
+		return look{"?", slotUnsure, s.warn}
 	}
 	return look{"?", cut(state, 8), s.faint}
 }

@@ -116,7 +116,7 @@ func spread(left, right string, w int) string {
 	if rw+1 >= w {
 		return fit(left, w)
 	}
-	return fit(left, w-rw) + right
+	return fit(left, w-rw-1) + " " + right
 }
 
 // wrap is foreign text s as lines of at most w cells.

@@ -87,7 +87,7 @@ func runReleaseLost(ctx context.Context, s *session, o lostOptions) error {
 	r := newLostReport(loss)
 	if !o.dryRun {
 		if !o.yes {
-			if err := s.askForNode(r); err != nil {
+			if err := s.askForNode(ctx, r); err != nil {
 				return err
 			}
 		}
@@ -123,7 +123,7 @@ func (r lostReport) lines() (lines []string) {
 }
 
 // askForNode has the operator type the node's name: whether its agents still run nobody here can see.
-func (s *session) askForNode(r lostReport) error {
+func (s *session) askForNode(ctx context.Context, r lostReport) error {
 	if !isTerminal(s.in) {
 		return usagef("nobody is here to be asked: give --yes with --lost %s, after a look with --dry-run", r.Node)
 	}
@@ -131,9 +131,19 @@ func (s *session) askForNode(r lostReport) error {
 		fmt.Fprintf(s.err, "  %s\n", plain.Clean(line, -1))
 	}
 	fmt.Fprintf(s.err, "Nobody has heard of node %s. If its agents still run, others can be sent beside them from now on;\nwhen it comes back, those whose place is taken by then are ended.\nType the node's name to release all of this: ", plain.Clean(r.Node, -1))
-	line, err := bufio.NewReader(s.in).ReadString('\n')
-	if strings.TrimSpace(line) != r.Node || err != nil {
-		return usagef("that was not %s: nothing was released", r.Node)
+	typed := make(chan bool, 1)
+	go func() {
+		line, err := bufio.NewReader(s.in).ReadString('\n')
+		typed <- err == nil && strings.TrimSpace(line) == r.Node
+	}()
+	select {
+	case <-ctx.Done(): // ctrl+c
+		fmt.Fprintln(s.err)
+		return usagef("nobody typed %s: nothing was released", r.Node)
+	case ok := <-typed:
+		if !ok {
+			return usagef("that was not %s: nothing was released", r.Node)
+		}
 	}
 	return nil
 }

@@ -205,8 +205,8 @@ func (f *consoleFleet) Settled(ctx context.Context, out fleet.Outcome) fleet.Out
 func (f *consoleFleet) Restart(ctx context.Context, member string) fleet.Outcome {
 	return f.admit(ctx, "restart", fleet.Outcome{Member: member}, []string{"restart", member},
 		func() (fleet.Outcome, error) {
-			if f.hostOf(ctx, member) != "" {
-				return f.restartThere(ctx, member)
+			if node := f.hostOf(ctx, member); node != "" {
+				return f.restartThere(ctx, node, member)
 			}
 			return f.restart(ctx, f.dispatch, member)
 		})

@@ -126,14 +126,17 @@ func (f *consoleFleet) sendThere(ctx context.Context, member, text string, enter
 	return err
 }
 
-// restartThere restarts a member of another host.
-func (f *consoleFleet) restartThere(ctx context.Context, member string) (out fleet.Outcome, err error) {
+// restartThere restarts a member of another host, which names its tree as its own.
+func (f *consoleFleet) restartThere(ctx context.Context, node, member string) (out fleet.Outcome, err error) {
 	text, err := f.there(ctx, "", "restart", "--json", member)
 	if json.Unmarshal(text, &out) != nil || out.Outcome == "" {
 		if err == nil {
 			err = errors.New("the other host's answer cannot be read")
 		}
 		return refusedOutcome(out, err), err
+	}
+	if out.Tree != "" {
+		out.Tree = fleet.At(node, out.Tree)
 	}
 	if err != nil {
 		err = fleet.Refuse(out.Code, "%s", out.Message).WithHint("%s", out.Hint)

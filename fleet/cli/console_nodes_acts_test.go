@@ -96,6 +96,19 @@ func TestTheConsoleActsOnAMemberOfAnotherHost(t *testing.T) {
 		c.keys("\x1b")
 		c.untilGone("the explanation", "is occupied: member")
 	})
+	kite.step("it is restarted, and what that comes to is known", func(t *testing.T) {
+		c.keys("T")
+		c.shows("Restart this member?")
+		c.confirms("Restart this member?")
+		c.untilShown("how it ended", `dispatched dev on types to crane:\S*web: it is booting`)
+		kite.await("crane has another", func() bool { m := on(kite, "crane"); return len(m) == 1 && m[0].ID != sent.Member })
+		done(`(?s)✓ \S+ +restart +done .* tree +crane:\S*web`)
+		c.untilShown("the new member", `Members 1 `)
+		c.untilShown("its screen", `│ ready`)
+		if text := c.text(); strings.Contains(text, "came to nothing") {
+			t.Errorf("a restart that came to something is said to have come to nothing:\n%s", text)
+		}
+	})
 	kite.step("it is ended", func(t *testing.T) {
 		member := on(kite, "crane")
 		if len(member) != 1 {
@@ -176,6 +189,7 @@ func TestALostHostIsReleasedOnlyByItsNameTypedOnATerminal(t *testing.T) {
 		{"another name", "crane\r", 2, "that was not kite: nothing was released"},
 		{"a part of the name", "kit\r", 2, "that was not kite: nothing was released"},
 		{"the end of the input", "\x04", 2, "that was not kite: nothing was released"},
+		{"ctrl+c", "\x03", 2, "nobody typed kite: nothing was released"},
 		{"the name", "kite\r", 0, "members of node kite: released"},
 	} {
 		crane.step(answer.name, func(t *testing.T) {

@@ -54,6 +54,11 @@ func TestATreeThatHostsShareIsHeldOnceOnAllOfThem(t *testing.T) {
 	api := draft("")
 	api.Tree = treeAt(t, disk+"/team/api", disk+"/team/api")
 	held := reserve(t, kite, api)
+	again := api
+	again.ID, again.Renew = held.ID, true
+	if renewed := reserve(t, kite, again); renewed.ID != held.ID {
+		t.Errorf("renewed as %+v, want %s", renewed, held.ID)
+	}
 	// By its path below the root: crane knows another device.
 	there := draft(mnt + "/team/api")
 	there.Tree.File = "999:1"

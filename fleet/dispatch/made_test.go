@@ -71,7 +71,7 @@ func git(t *testing.T, dir string, args ...string) string {
 // stands reports whether the worktree of branch topic, and the branch, do.
 func stands(t *testing.T, repo string) bool {
 	t.Helper()
-	_, err := os.Stat(repo + ".worktrees")
+	_, err := os.Stat(repo + ".worktrees/topic")
 	if branch := git(t, repo, "branch", "--list", "topic"); (branch != "") != (err == nil) {
 		t.Errorf("of worktree and branch one stands: %v, %q", err, branch)
 	}
@@ -102,15 +102,23 @@ func TestAWorktreeWhoseDispatcherDiedIsTakenBackUnlessSomebodyHasIt(t *testing.T
 				t.Fatal(err)
 			}
 		}, nil, fleet.Refused, "somebody came to it", true},
-		{"it became a launch", nil, &api.LaunchStatus{Launch: &fleet.Launch{ID: "L1"}}, fleet.Accepted, "", true},
-		{"a launch that failed has it", nil, &api.LaunchStatus{Failed: fleet.Refuse(fleet.CodeLaunchFailed, "it exited")}, fleet.Refused, "it exited", true},
-		{"it was removed by hand", func(t *testing.T, _ *noting, path string) {
-			repo := strings.TrimSuffix(filepath.Dir(path), ".worktrees")
-			git(t, repo, "worktree", "remove", path)
-			git(t, repo, "branch", "-D", "topic")
-			if err := os.Remove(repo + ".worktrees"); err != nil {
+		{"git was at it still", func(t *testing.T, n *noting, _ string) {
+			if err := n.ForgetMade(t.Context(), time.Second, "R1"); err != nil {
 				t.Fatal(err)
 			}
+		}, nil, fleet.Refused, "that was begun at", true},
+		{"git had not come to it", func(t *testing.T, n *noting, path string) {
+			git(t, n.made.Main, "worktree", "remove", path)
+			git(t, n.made.Main, "branch", "-D", "topic")
+			if err := errors.Join(os.Mkdir(path, 0o700), n.ForgetMade(t.Context(), time.Second, "R1")); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, fleet.Refused, "", false},
+		{"it became a launch", nil, &api.LaunchStatus{Launch: &fleet.Launch{ID: "L1"}}, fleet.Accepted, "", true},
+		{"a launch that failed has it", nil, &api.LaunchStatus{Failed: fleet.Refuse(fleet.CodeLaunchFailed, "it exited")}, fleet.Refused, "it exited", true},
+		{"it was removed by hand", func(t *testing.T, n *noting, path string) {
+			git(t, n.made.Main, "worktree", "remove", path)
+			git(t, n.made.Main, "branch", "-D", "topic")
 		}, nil, fleet.Refused, "", false},
 		{"nobody says what was made", func(_ *testing.T, n *noting, _ string) { n.fails = errors.New("etcd is away") }, nil, fleet.Unknown, "etcd is away", true},
 	} {
@@ -148,6 +156,9 @@ func TestAWorktreeWhoseDispatcherDiedIsTakenBackUnlessSomebodyHasIt(t *testing.T
 			}
 			if got := stands(t, repo); got != tt.stands {
 				t.Errorf("the worktree stands: %t, want %t", got, tt.stands)
+			}
+			if _, err := os.Stat(filepath.Dir(made.Path)); tt.meet == nil && !tt.stands && err == nil {
+				t.Errorf("the directory that was made on the way stays")
 			}
 			if noted := n.made != nil; noted != (tt.want == fleet.Unknown) {
 				t.Errorf("it is still noted: %t", noted)

@@ -128,13 +128,30 @@ func (d *Dispatcher) takeBack(ctx context.Context, order fleet.Order) (refusal, 
 		if err != nil {
 			return nil, err
 		}
-		if m != nil {
+		if _, serr := os.Lstat(t.Path); m != nil && !errors.Is(serr, fs.ErrNotExist) { // else somebody was faster
 			made := tree.Remade(t, *m)
 			made.Trust = d.Worktrees.Trust
-			if _, serr := os.Lstat(t.Path); !errors.Is(serr, fs.ErrNotExist) { // else somebody was faster
-				refusal = d.undoWorktree(ctx, made, order.ID, refusal)
-			}
+			refusal = d.undoWorktree(ctx, made, order.ID, refusal)
+		} else if m == nil && order.Branch != "" {
+			refusal = d.begun(order, refusal)
 		}
 	}
 	return refusal, d.settle(ctx, fleet.Entry{Tree: order.Tree, Reservation: fleet.Reservation{ID: order.ID}})
+}
+
+// begun adds to refusal what stays of a worktree that git may be at still: its directory was reserved for order, and goes if nothing is in it.
+func (d *Dispatcher) begun(order fleet.Order, refusal error) error {
+	entries, err := d.Ledger.Read()
+	if err != nil {
+		return fmt.Errorf("%w; and a worktree may have been begun for it: %w", refusal, err)
+	}
+	for _, e := range entries {
+		if e.ID != order.ID {
+			continue
+		}
+		if err := os.Remove(e.Tree); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w; and the worktree that was begun at %s stays: see 'fleetdeck worktree ls %s'", refusal, e.Tree, order.Tree)
+		}
+	}
+	return refusal
 }

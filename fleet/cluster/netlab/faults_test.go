@@ -119,8 +119,15 @@ func TestAHostCutFromEtcdRefusesAndKeepsItsMembers(t *testing.T) {
 	if code != 6 || out.Code != fleet.CodeClusterUnreachable || !strings.Contains(out.Message, f.etcd.Endpoints()[0]) || !strings.Contains(out.Message, f.etcd.Endpoints()[2]) {
 		t.Errorf("dispatch: exit %d, %+v, want 6 with %s and the end points", code, out, fleet.CodeClusterUnreachable)
 	}
+	f.await("its daemon has asked in vain whether its member is held", func() bool {
+		log, err := os.ReadFile(filepath.Join(kite.Disk, "state", "daemon.log"))
+		return err == nil && strings.Contains(string(log), "look whether the members here are held")
+	})
 	if rows := kite.members(); len(rows) != 1 || rows[0].ID != member.Member || rows[0].State == fleet.StateExited {
 		t.Errorf("kite has %v, want its member", rows)
+	}
+	if stdout, _, _ := kite.fleetdeck("events"); strings.Contains(stdout, "hold_lost") {
+		t.Errorf("kite's events are %s, want none of a hold that was lost", stdout)
 	}
 	if _, err := os.Stat(filepath.Join(kite.Disk, "state", "reservations.json")); !os.IsNotExist(err) {
 		t.Errorf("reservations.json: %v, want none", err)

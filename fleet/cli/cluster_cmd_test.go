@@ -1,20 +1,14 @@
 package cli_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"fleetdeck/fleet"
 	"fleetdeck/fleet/cluster/etcdrun"
 )
-
-var moments = flag.Int("moments", 6, "at how many moments of an import, and of an export, it is killed")
 
 // clusterTable is what makes a configuration that of a node.
 func clusterTable(etcd *etcdrun.Cluster, node string) string {
@@ -328,114 +322,4 @@ func TestEtcdWithoutItsDataIsToldAgainWhatIsHeld(t *testing.T) {
 	if out, code := kite.dispatch(kite.repo("other"), "--role", "architect", "--profile", "worker"); code != 3 || out.Code != fleet.CodeSlotUnavailable {
 		t.Errorf("dispatch to its slot: exit %d, %+v, want it taken", code, out)
 	}
-}
-
-// TestAnImportThatIsKilledIsFinishedByTheNext kills it at moments that are spread over all of it.
-func TestAnImportThatIsKilledIsFinishedByTheNext(t *testing.T) {
-	full(t)
-	t.Parallel()
-	etcd := etcdrun.Start(t, 1)
-	kite := newRig(t, agents)
-	kite.must(nil, "up")
-	const n = 4
-	for i := range n {
-		if out, code := kite.dispatch(kite.repo(fmt.Sprint(i)), "--profile", "worker", "--wait"); code != 0 {
-			t.Fatalf("dispatch: exit %d, %+v", code, out)
-		}
-	}
-	pids := kite.pids()
-	for _, move := range []string{"import", "export"} {
-		killedSteps := killSteps(t, kite, etcd, move)
-		for _, at := range killedSteps {
-			kite.prepareMove(etcd, move)
-			step := kite.killAt(at, "cluster", move)
-			// Whatever it left: nobody is let in beside a member, by the file or by the cluster.
-			for _, config := range []string{agents, agents + clusterTable(etcd, "kite")} {
-				kite.setConfig(config)
-				if out, code := kite.dispatch(kite.repo("0"), "--profile", "worker"); code == 0 {
-					t.Fatalf("killed at step %d (%s) of %s: a dispatch beside a member came to %+v", at, step, move, out)
-				}
-			}
-			kite.must(nil, "cluster", move)
-			if move == "export" {
-				kite.setConfig(agents)
-				kite.must(nil, "up")
-			}
-			if now := kite.pids(); len(now) != n || !slices.Equal(sorted(now), sorted(pids)) {
-				t.Fatalf("killed at step %d (%s) of %s and finished: members %v, want %v", at, step, move, now, pids)
-			}
-		}
-	}
-	if starts := kite.starts(); len(starts) != n {
-		t.Errorf("%d agents were started, want %d", len(starts), n)
-	}
-}
-
-func sorted(pids map[string]int) (all []string) {
-	for id, pid := range pids {
-		all = append(all, fmt.Sprint(id, " ", pid))
-	}
-	slices.Sort(all)
-	return all
-}
-
-// prepareMove brings the rig to where an import, or an export, begins.
-func (r *rig) prepareMove(etcd *etcdrun.Cluster, move string) {
-	r.t.Helper()
-	data, _ := r.fileState()
-	in := strings.Contains(data, "reservations-in-etcd")
-	r.setConfig(agents + clusterTable(etcd, "kite"))
-	switch {
-	case move == "import" && in:
-		r.must(nil, "cluster", "export")
-		r.setConfig(agents)
-		r.must(nil, "up")
-		r.setConfig(agents + clusterTable(etcd, "kite"))
-	case move == "export" && !in:
-		r.must(nil, "cluster", "import")
-	}
-}
-
-// moment is how long after its start a command is killed.
-type moment = time.Duration
-
-// killSteps are moments spread over one whole run of the move.
-func killSteps(t *testing.T, r *rig, etcd *etcdrun.Cluster, move string) (at []moment) {
-	t.Helper()
-	r.prepareMove(etcd, move)
-	began := time.Now()
-	r.must(nil, "cluster", move)
-	whole := time.Since(began)
-	if move == "export" {
-		r.setConfig(agents)
-		r.must(nil, "up")
-	}
-	for i := range *moments {
-		at = append(at, whole*moment(i+1)/moment(*moments+1))
-	}
-	return at
-}
-
-// killAt runs the program and kills it then, and says how far it came.
-func (r *rig) killAt(at moment, args ...string) string {
-	r.t.Helper()
-	cmd := r.command(args...)
-	if err := cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	timer := time.AfterFunc(at, func() { cmd.Process.Signal(syscall.SIGKILL) })
-	defer timer.Stop()
-	if cmd.Wait() == nil {
-		return "done"
-	}
-	data, err := os.ReadFile(r.file())
-	if err != nil {
-		return err.Error()
-	}
-	for _, step := range []string{"importing", "imported", "exporting"} {
-		if strings.Contains(string(data), `"step":"`+step) {
-			return step
-		}
-	}
-	return "file"
 }

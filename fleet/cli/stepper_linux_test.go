@@ -22,6 +22,8 @@ type stepper struct {
 	pid int
 	// at is the step, counted from one, before which the process is killed; zero lets it live.
 	at int
+	// talks says that what it writes to sockets is a step too.
+	talks bool
 	// quit ends the following of a process that is to live.
 	quit atomic.Bool
 	// steps are the calls that were about to be made, in order.
@@ -38,8 +40,11 @@ var stepCalls = map[uint64]string{
 }
 
 // follow begins to follow pid, which must be a child of this process and lead a process group, from now on. Is it stopped, then it goes on.
-func follow(pid, at int) (*stepper, error) {
-	s := &stepper{pid: pid, at: at, steps: make(chan string, 1<<16), done: make(chan error, 1)}
+func follow(pid, at int) (*stepper, error) { return (&stepper{pid: pid, at: at}).begin() }
+
+// begin is follow by what is set in s.
+func (s *stepper) begin() (*stepper, error) {
+	s.steps, s.done = make(chan string, 1<<16), make(chan error, 1)
 	began := make(chan error)
 	onThreadOfItsOwn(func() {
 		err := s.seize()
@@ -118,6 +123,9 @@ func tracer(pid, tid int) (by int) {
 	return by
 }
 
+// errEnded means that the process came to its end before it was killed. Its exit code is known to nobody.
+var errEnded = errors.New("the process ended by itself")
+
 func (s *stepper) run() error {
 	for n := 0; ; {
 		var ws unix.WaitStatus
@@ -127,7 +135,7 @@ func (s *stepper) run() error {
 		case err == unix.EINTR:
 			continue
 		case err == unix.ECHILD:
-			return errors.New("the process ended by itself")
+			return errEnded
 		case err != nil:
 			return err
 		case !ws.Stopped():
@@ -187,7 +195,9 @@ func (s *stepper) step(tid int) (string, error) {
 	switch name {
 	case "write", "fsync", "chmod", "flock", "close":
 		file, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", s.pid, info.args[0]))
-		if strings.HasPrefix(file, "anon_inode:[event") || strings.HasPrefix(file, "socket:") {
+		if isSocket := strings.HasPrefix(file, "socket:"); isSocket && s.talks && name == "write" {
+			return "say something", nil
+		} else if isSocket || strings.HasPrefix(file, "anon_inode:[event") {
 			return "", nil // the runtime wakes a thread; how often somebody asks differs from time to time
 		}
 		return name + " " + short(file), nil

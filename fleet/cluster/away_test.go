@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/ledger"
 )
 
 // comeAndGo is a host whose daemon can be away.
@@ -105,5 +107,25 @@ func TestALostHostsHoldsGoTogetherOrNotAtAll(t *testing.T) {
 	}
 	if h, err := kite.find(t.Context(), held.ID); h == nil || err != nil {
 		t.Errorf("what this host holds is %+v, %v, want it untouched", h, err)
+	}
+}
+
+// TestWhatALostHostHoldsByNowIsNotDroppedByAnEarlierLook has its daemon hold one tree more before it is present again.
+func TestWhatALostHostHoldsByNowIsNotDroppedByAnEarlierLook(t *testing.T) {
+	kite := open(t, oneNode(t).Endpoints())
+	crane, _ := loseCrane(t, kite, 2)
+	loss, err := kite.Lost(t.Context(), window, "crane")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := ledger.Claim{ID: "more", Member: "M", Trees: []fleet.Tree{{Path: "/src/more"}}, Role: fleet.RoleDev, Profile: "shell"}
+	if retaken, err := crane.Retake(t.Context(), []ledger.Claim{more}); err != nil || len(retaken) != 1 || retaken[0].Err != nil {
+		t.Fatalf("retaken %+v, %v, want what its member holds", retaken, err)
+	}
+	if err := kite.ReleaseLost(t.Context(), window, loss); codeOf(err) != fleet.CodeNodePresent || !strings.Contains(err.Error(), "nothing was dropped") {
+		t.Errorf("release of what is more by now: %v, want %s, and that nothing was dropped", err, fleet.CodeNodePresent)
+	}
+	if n := kite.count(t, crane.keys.holds()); n != 3 {
+		t.Errorf("it holds %d, want all 3", n)
 	}
 }

@@ -42,6 +42,11 @@ func TestAnImportHoldsEverythingOrNothing(t *testing.T) {
 			aMember(t, crane, "/src/a")
 			aMember(t, crane, "/src/b")
 		}, fleet.CodeSlotUnavailable},
+		{"only the slot of a member is another host's", func(t *testing.T, crane *Ledger) {
+			first := aMember(t, crane, "/src/a")
+			aMember(t, crane, "/src/b")
+			vacate(t, crane, first.ID)
+		}, fleet.CodeSlotUnavailable},
 		{"no slot is left for a reservation", func(t *testing.T, crane *Ledger) { aMember(t, crane, "/src/a") }, fleet.CodeSlotUnavailable},
 		{"the last tree is held by somebody else", func(t *testing.T, crane *Ledger) {
 			kite := crane.again(t, func(o *Options) { o.Node = "kite" })

@@ -28,6 +28,7 @@ import (
 //	    probe/NODE                   written by a check of the cluster     2 s
 //	    order/NODE/ID                a dispatch that another host asks NODE for, and
 //	    answer/NODE/ID               what it came to                       leases, in case that nobody takes them
+//	    made/NODE/ID                 the worktree that was made for it, until it is admitted     1 h
 //	    keeper/LEASE                 a candidate for the fleet's keeper    lease, kept alive by its process
 //	    keep/b64url(TREE)            what the keepers remember of a tree that is kept staffed
 //
@@ -68,6 +69,9 @@ func (k keys) order(node, id string) string {
 func (k keys) answer(node, id string) string {
 	return k.root() + "answer/" + node + "/" + url.PathEscape(id)
 }
+func (k keys) allMade() string       { return k.root() + "made/" + k.node + "/" }
+func (k keys) made(id string) string { return k.allMade() + url.PathEscape(id) }
+
 func (k keys) keeper() string   { return k.root() + "keeper/" }
 func (k keys) memories() string { return k.root() + "keep/" }
 func (k keys) memory(tree string) string {

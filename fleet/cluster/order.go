@@ -189,8 +189,8 @@ type Service struct {
 	Fate          func(ctx context.Context, id string) (json.RawMessage, error)
 }
 
-// Serve carries out what other hosts order of this one until ctx ends, and returns once all that it began is answered. Trouble is
-// told of what could not be.
+// Serve carries out what other hosts order of this one until ctx ends, and returns once all that it began is answered. What an earlier
+// one made for orders that nobody waits for any more it recalls. Trouble is told of what could not be.
 func (l *Ledger) Serve(ctx context.Context, s Service, trouble func(error)) {
 	run := ulid.Make().String()
 	var serving sync.WaitGroup
@@ -201,6 +201,19 @@ func (l *Ledger) Serve(ctx context.Context, s Service, trouble func(error)) {
 				trouble(fmt.Errorf("order %s: %w", kv.Key, err))
 			}
 		})
+	}
+	if s.Recall != nil {
+		left, err := l.leftMade(ctx) // before this run makes anything
+		if err != nil && ctx.Err() == nil {
+			trouble(fmt.Errorf("look what earlier orders left: %w", err))
+		}
+		for _, o := range left {
+			serving.Go(func() {
+				if _, err := s.Recall(ctx, o); err != nil && ctx.Err() == nil {
+					trouble(fmt.Errorf("order %s, which nobody waits for any more: %w", o.Order.ID, err))
+				}
+			})
+		}
 	}
 	l.mirror(ctx, l.keys.orders(), func(kvs []*mvccpb.KeyValue) {
 		for _, kv := range kvs {

@@ -3,10 +3,13 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"fleetdeck/fleet"
 )
@@ -49,6 +52,7 @@ func TestOrders(t *testing.T) {
 		"an order that nobody takes is taken back":                        orderTakenBack,
 		"an order that was begun and not answered is unknown":             orderUnknown,
 		"an order whose daemon died over it is recalled by the next one":  orderRecalled,
+		"what was made for an order that nobody waits for is recalled":    madeRecalled,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,6 +150,54 @@ func orderRecalled(t *testing.T, kite, crane *Ledger) {
 	out, err := send(t, crane, order("/src/api"), window)
 	if err != nil || out.Member != "M" || out.Tree != "kite:/src/api" {
 		t.Errorf("outcome %+v, %v, want the member that came of it", out, err)
+	}
+}
+
+func madeRecalled(t *testing.T, kite, crane *Ledger) {
+	made := func(id string) fleet.MadeWorktree {
+		return fleet.MadeWorktree{Main: "/src/" + id, Branch: id, NewBranch: true, Start: "abc", Parents: []string{"/src/" + id + ".worktrees"}}
+	}
+	note := func(l *Ledger, id string) {
+		t.Helper()
+		m := made(id)
+		o := fleet.Order{ID: id, Tree: "/src/" + id, Branch: id}
+		if err := l.Under().(fenced).NoteMade(t.Context(), window, o, fleet.Tree{Path: "/src/" + id + ".worktrees/" + id, File: "8:1"}, &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"left", "waited", "gone"} {
+		note(kite, id)
+	}
+	note(crane, "elsewhere")
+	if tree, m, err := kite.Made(t.Context(), window, "left"); err != nil || m == nil || m.Start != "abc" || len(m.Parents) != 1 || tree.File != "8:1" {
+		t.Errorf("made is %+v, %+v, %v, want all that was noted", tree, m, err)
+	}
+	if err := kite.ForgetMade(t.Context(), window, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if _, m, err := kite.Made(t.Context(), window, "gone"); err != nil || m != nil {
+		t.Errorf("what is forgotten is %+v, %v", m, err)
+	}
+	// One of them is an order still, which is claimed by the daemon that died: it is answered, and so recalled once.
+	kite.write(t, clientv3.OpPut(kite.keys.order("kite", "waited"), `{"order":{"ID":"waited","Tree":"/src/waited"},"claim":"dead"}`))
+	var mu sync.Mutex // guards recalled
+	recalled := map[string]int{}
+	serve(t, kite, unheard, func(_ context.Context, o Order) (fleet.Outcome, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		recalled[o.Order.ID]++
+		return fleet.Outcome{Outcome: fleet.Accepted, Tree: o.Order.Tree}, nil
+	})
+	await(t, "both are recalled", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return recalled["left"] > 0 && recalled["waited"] > 0
+	})
+	await(t, "the order is answered", func() bool { return kite.count(t, kite.keys.answer("kite", "waited")) == 1 })
+	mu.Lock()
+	defer mu.Unlock()
+	if want := map[string]int{"left": 1, "waited": 1}; !maps.Equal(recalled, want) {
+		t.Errorf("recalled are %v, want %v", recalled, want)
 	}
 }
 

@@ -215,10 +215,14 @@ func (l *Ledger) take(ctx context.Context, w *want, seen *clientv3.TxnResponse) 
 	for {
 		r, err := w.judge(seen)
 		if errors.Is(err, errAbsent) && pause(ctx) { // it answers its socket, so it may be here in a moment
-			if seen, err = w.look(ctx); err != nil {
-				return fleet.Entry{}, err
+			again, lerr := w.look(ctx)
+			if lerr == nil {
+				seen = again
+				continue
 			}
-			continue
+			if ctx.Err() == nil { // else the window is over, and what was seen last is the answer
+				err = lerr
+			}
 		}
 		if err != nil {
 			return fleet.Entry{}, err

@@ -133,6 +133,10 @@ func TestWhileEtcdIsAwayNothingIsSaidOfAClaim(t *testing.T) {
 	l := open(t, etcd.Endpoints())
 	c := aMember(t, l, "/src/api")
 	vacate(t, l, c.ID)
+	l.write(t, clientv3.OpPut(l.keys.slots(), "damaged")) // so that it says what is held, and not whether this can be
+	if retaken, err := l.Retake(t.Context(), []ledger.Claim{c}); codeOf(err) != fleet.CodeSlotsDiffer || len(retaken) != 0 {
+		t.Errorf("retaken %+v, %v, want %s and nothing else", retaken, err, fleet.CodeSlotsDiffer)
+	}
 	etcd.Kill(0)
 	if retaken, err := l.Retake(t.Context(), []ledger.Claim{c}); err == nil || len(retaken) != 0 {
 		t.Errorf("retaken %+v, %v, want an error and nothing else", retaken, err)

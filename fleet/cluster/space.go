@@ -46,40 +46,36 @@ func (k keys) spaceTree(s shared) string {
 }
 func (k keys) spaceDir(s shared) string { return k.root() + "dir/@" + s.Space + "/" + s.Inode }
 
-// sharing says in which space t lies, if in any. A root that is not there has nothing below it.
-func (l *Ledger) sharing(t fleet.Tree) (s shared, ok bool) {
+// sharing says in which spaces t lies. Where they overlap, as by a link that no configuration shows, that is in all of them: another host
+// may know but one. A root that is not there has nothing below it.
+func (l *Ledger) sharing(t fleet.Tree) (all []shared) {
 	dev, inode, known := strings.Cut(string(t.File), ":")
 	for _, space := range l.Spaces {
 		root, err := filepath.EvalSymlinks(space.Root)
 		if err != nil {
 			continue
 		}
-		found := shared{Tree: t.Path, Space: space.Name}
+		s := shared{Tree: t.Path, Space: space.Name}
 		if rel, err := filepath.Rel(root, t.Path); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
-			found.Rel = rel
+			s.Rel = rel
 		}
 		// By another path, or on another host by a mount of its own, it is the same directory of the same file system.
 		if file, err := tree.Identify(root); err == nil && known {
 			if d, _, _ := strings.Cut(string(file), ":"); d == dev {
-				found.Inode = inode
+				s.Inode = inode
 			}
 		}
-		if found.Rel != "" {
-			return found, true
-		}
-		if found.Inode != "" {
-			s, ok = found, true
+		if s.Rel != "" || s.Inode != "" {
+			all = append(all, s)
 		}
 	}
-	return s, ok
+	return all
 }
 
 // share notes in which spaces the trees of h lie.
 func (l *Ledger) share(h *hold) {
 	for _, t := range h.Trees {
-		if s, ok := l.sharing(t); ok {
-			h.Shared = append(h.Shared, s)
-		}
+		h.Shared = append(h.Shared, l.sharing(t)...)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,11 @@ func TestATreeThatHostsShareIsHeldOnceOnAllOfThem(t *testing.T) {
 	api := draft("")
 	api.Tree = treeAt(t, disk+"/team/api", disk+"/team/api")
 	held := reserve(t, kite, api)
+	again := api
+	again.ID, again.Renew = held.ID, true
+	if renewed := reserve(t, kite, again); renewed.ID != held.ID {
+		t.Errorf("renewed as %+v, want %s", renewed, held.ID)
+	}
 	// By its path below the root: crane knows another device.
 	there := draft(mnt + "/team/api")
 	there.Tree.File = "999:1"
@@ -120,8 +126,71 @@ func TestWhatLiesInASpaceIsNamedByItsRoot(t *testing.T) {
 	for path, want := range map[string]string{
 		disk + "/team/api": "team/api", disk: ".", disk + "/..x": "..x", disk + "-2": "", filepath.Dir(disk): "", "/nowhere/api": "",
 	} {
-		if s, _ := l.sharing(fleet.Tree{Path: path}); s.Rel != want {
-			t.Errorf("%s is %q of space %q, want %q", path, s.Rel, s.Space, want)
+		rel := ""
+		for _, s := range l.sharing(fleet.Tree{Path: path}) {
+			rel += s.Rel
 		}
+		if rel != want {
+			t.Errorf("%s is %q of a space, want %q", path, rel, want)
+		}
+	}
+}
+
+// TestOneTreeOfASpaceIsOneHoweverAHostComesToIt reserves it on kite, and then on hosts that have the file system under another path and see
+// another device.
+func TestOneTreeOfASpaceIsOneHoweverAHostComesToIt(t *testing.T) {
+	etcd := oneNode(t)
+	disk, mnt := mounted(t)
+	if err := os.Mkdir(mnt, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	beside := filepath.Dir(disk)
+	for name, target := range map[string]string{"team": disk + "/team", "work": disk + "/team/api"} {
+		if err := os.Symlink(target, filepath.Join(beside, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, team := Space{"all", disk}, Space{"team", beside + "/team"} // which lies in the other, by a link
+	for _, tt := range []struct {
+		name    string
+		spaces  []Space // of kite
+		tree    string  // as somebody names it on kite
+		other   Space   // of the other host
+		there   string  // the same tree there
+		called  string
+		another string // is another tree there
+	}{
+		{"the outer of two spaces", []Space{all, team}, disk + "/team/api", Space{"all", mnt}, "/team/api", "@all:team/api", "/web"},
+		{"the inner of two spaces", []Space{all, team}, disk + "/team/api", Space{"team", mnt}, "/api", "@team:api", "/team/api"},
+		{"the outer of two spaces, named last", []Space{team, all}, disk + "/team/api", Space{"all", mnt}, "/team/api", "@all:team/api", "/web"},
+		{"the inner of two spaces, named first", []Space{team, all}, disk + "/team/api", Space{"team", mnt}, "/api", "@team:api", "/team/api"},
+		{"the root itself", []Space{all}, disk, Space{"all", mnt}, "", "@all:.", "/web"},
+		{"a link from elsewhere", []Space{all}, beside + "/work", Space{"all", mnt}, "/team/api", "@all:team/api", "/web"},
+		{"a link to the space itself", []Space{team}, beside + "/team", Space{"team", mnt}, "", "@team:.", "/api"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			kite := open(t, etcd.Endpoints(), func(o *Options) { o.Spaces = tt.spaces })
+			crane := kite.again(t, func(o *Options) { o.Node, o.Spaces = "crane", []Space{tt.other} })
+			attend(t, crane, "two")
+			d := draft("")
+			var err error
+			if d.Tree, err = tree.Resolve(t.Context(), tt.tree, true); err != nil {
+				t.Fatal(err)
+			}
+			held := reserve(t, kite, d)
+			there := func(path string) ledger.Draft {
+				d := draft(mnt + path)
+				d.Tree.File = "999:" + fleet.FileID(fmt.Sprint(len(path)))
+				return d
+			}
+			if _, err := crane.Reserve(t.Context(), window, there(tt.there), nobody); codeOf(err) != fleet.CodeTreeReserved || !strings.Contains(err.Error(), tt.called) {
+				t.Errorf("reserve %s on the other host: %v, want %s that names %s", mnt+tt.there, err, fleet.CodeTreeReserved, tt.called)
+			}
+			reserve(t, crane, there(tt.another))
+			if err := kite.Settle(t.Context(), window, held.ID); err != nil {
+				t.Fatal(err)
+			}
+			reserve(t, crane, there(tt.there))
+		})
 	}
 }

@@ -3,10 +3,13 @@ package daemon
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"fleetdeck/fleet"
 )
 
 // giver is a ledger's word on what is held: whether it is given, and what it was asked.
@@ -15,12 +18,14 @@ type giver struct {
 	silent bool
 	fence  func(context.Context) error // what the daemon does before a limit is put to what is held
 	words  int
+	by     map[string]int // how often it was asked, by reservation
 }
 
-func (g *giver) renew(ctx context.Context, _ string, fence func(context.Context) error) error {
+func (g *giver) renew(ctx context.Context, id string, fence func(context.Context) error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.fence = fence
+	g.by[id]++
 	if g.silent {
 		return errors.New("etcd does not answer")
 	}
@@ -38,6 +43,13 @@ func (g *giver) given() int {
 	return g.words
 }
 
+// asked is how often it was asked, by reservation.
+func (g *giver) asked() map[string]int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return maps.Clone(g.by)
+}
+
 func (g *giver) fallSilent() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,7 +58,7 @@ func (g *giver) fallSilent() {
 
 func startFenced(t *testing.T, span time.Duration) (*running, *giver) {
 	t.Helper()
-	r, g := newDaemon(t), &giver{}
+	r, g := newDaemon(t), &giver{by: map[string]int{}}
 	r.up(func(p pool) pool { return p }, func(o *Options) { o.Fencing = Fencing{Span: span, Renew: g.renew} })
 	return r, g
 }
@@ -116,5 +128,25 @@ func TestNobodyIsFencedUnlessThatIsAskedFor(t *testing.T) {
 	}
 	if g.given() != 0 || r.isFenced(out.Member) {
 		t.Errorf("the ledger was asked %d times, and the member is fenced: %t", g.given(), r.isFenced(out.Member))
+	}
+}
+
+// TestAMemberWithoutASlotIsNotFenced has a fenced one beside it: what it holds is of this host alone, and nobody else gets it.
+func TestAMemberWithoutASlotIsNotFenced(t *testing.T) {
+	r, g := startFenced(t, 3*time.Second)
+	dev, err := r.dispatchAs("one", fleet.RoleDev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	architect, err := r.dispatch("two")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.await("the other one was given word twice", func() bool { return g.given() > 1 && r.isFenced(architect.Member) })
+	if r.isFenced(dev.Member) {
+		t.Error("a member without a slot is fenced")
+	}
+	if asked := g.asked(); asked[dev.Reservation] != 0 || asked[architect.Reservation] == 0 {
+		t.Errorf("the ledger was asked for %v, want %s alone", asked, architect.Reservation)
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/launch"
 	"fleetdeck/fleet/ledger"
 )
 
@@ -18,7 +20,9 @@ type fickle struct {
 	mu      sync.Mutex // guards all below
 	dropped bool       // Admit finds the reservation gone once the daemon has it on record
 	retaken func(claims []ledger.Claim) ([]ledger.Retaken, error)
-	asked   int
+	asked   int // with claims
+	calls   int
+	vacated []string
 }
 
 func (f *fickle) Admit(ctx context.Context, window time.Duration, tree, id string, admit func(fleet.Entry) error, also ...fleet.Tree) error {
@@ -35,19 +39,46 @@ func (f *fickle) Admit(ctx context.Context, window time.Duration, tree, id strin
 func (f *fickle) Retake(_ context.Context, claims []ledger.Claim) ([]ledger.Retaken, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(claims) == 0 {
+	if f.calls++; len(claims) == 0 {
 		return nil, nil
 	}
 	f.asked++
 	return f.retaken(claims)
 }
 
-func startFickle(t *testing.T) (*running, *fickle) {
+func (f *fickle) Vacate(ctx context.Context, window time.Duration, id string) error {
+	f.mu.Lock()
+	f.vacated = append(f.vacated, id)
+	f.mu.Unlock()
+	return f.Ledger.Vacate(ctx, window, id)
+}
+
+// sees reports whether ok holds of f as it is.
+func (f *fickle) sees(ok func() bool) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return ok()
+}
+
+func startFickle(t *testing.T, change ...func(*Options)) (*running, *fickle) {
 	t.Helper()
 	r := newDaemon(t)
 	f := &fickle{Ledger: r.ledger(), retaken: func([]ledger.Claim) ([]ledger.Retaken, error) { return nil, nil }}
-	r.up(func(p pool) pool { return p }, func(o *Options) { o.Ledger, o.RetakeEvery = f, 10*time.Millisecond })
+	r.up(same, append(change, func(o *Options) { o.Ledger, o.RetakeEvery = f, 10*time.Millisecond })...)
 	return r, f
+}
+
+// told is how many events of a kind there were.
+func (r *running) told(kind string) (n int) {
+	r.t.Helper()
+	if err := r.client.Events(r.t.Context(), 0, false, func(e fleet.Event) {
+		if e.Kind == kind {
+			n++
+		}
+	}); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
 }
 
 func TestALaunchWhoseReservationIsDroppedWhileItIsAdmittedIsNeverStarted(t *testing.T) {
@@ -94,8 +125,8 @@ func TestAMemberIsEndedOnlyWhereSomebodyElseHasItsPlace(t *testing.T) {
 		})
 	}
 	answer(func([]ledger.Claim) ([]ledger.Retaken, error) { return nil, errors.New("etcd is away") })
-	if !alive() {
-		t.Error("the member ended while nobody knew anything of it")
+	if !alive() || r.told("hold_lost") != 0 || r.told("hold_retaken") != 0 {
+		t.Error("the member was ended while nobody knew anything of it")
 	}
 	answer(func(c []ledger.Claim) ([]ledger.Retaken, error) {
 		if c[0].ID != out.Reservation || c[0].Slot != "architect-1" || c[0].Trees[0].Path != out.Tree || c[0].Trees[0].File == "" {
@@ -103,11 +134,56 @@ func TestAMemberIsEndedOnlyWhereSomebodyElseHasItsPlace(t *testing.T) {
 		}
 		return []ledger.Retaken{{ID: c[0].ID}}, nil
 	})
-	if !alive() {
-		t.Error("the member ended though it was held again")
+	if !alive() || r.told("hold_lost") != 0 || r.told("hold_retaken") == 0 {
+		t.Error("the member was ended though it was held again, or nobody was told")
 	}
 	answer(func(c []ledger.Claim) ([]ledger.Retaken, error) {
 		return []ledger.Retaken{{ID: c[0].ID, Err: errors.New("crane has it")}}, nil
 	})
 	r.await("the member has ended", func() bool { return !alive() })
+	if n := r.told("hold_lost"); n != 1 {
+		t.Errorf("its end was told %d times, want once", n)
+	}
+}
+
+// TestALaunchIsNotClaimed looks while it boots: its reservation is its claim, until it is bound.
+func TestALaunchIsNotClaimed(t *testing.T) {
+	h, booting, goOn := &hooked{}, make(chan struct{}), make(chan struct{})
+	h.confirm = func(ctx context.Context, term launch.Terminal) error {
+		close(booting)
+		<-goOn
+		return term.Confirm(ctx)
+	}
+	r, f := startFickle(t, h.through)
+	listed := make(chan error, 1)
+	go func() {
+		_, err := r.dispatch("one")
+		listed <- err
+	}()
+	<-booting
+	before := 0
+	f.sees(func() bool { before = f.calls; return true })
+	r.await("the ledger was asked twice more", func() bool { return f.sees(func() bool { return f.calls > before+1 }) })
+	if f.sees(func() bool { return f.asked != 0 }) {
+		t.Error("a launch was claimed as a member")
+	}
+	close(goOn)
+	if err := <-listed; err != nil {
+		t.Errorf("dispatch: %v", err)
+	}
+	r.await("the member is claimed", func() bool { return f.sees(func() bool { return f.asked > 0 }) })
+}
+
+// TestWhatIsRetakenForNobodyIsGivenBack has the ledger hold again what no member here holds any more: its agent ended while it was asked.
+func TestWhatIsRetakenForNobodyIsGivenBack(t *testing.T) {
+	r, f := startFickle(t)
+	if _, err := r.dispatch("one"); err != nil {
+		t.Fatal(err)
+	}
+	f.mu.Lock()
+	f.retaken = func([]ledger.Claim) ([]ledger.Retaken, error) { return []ledger.Retaken{{ID: "ended"}}, nil }
+	f.mu.Unlock()
+	r.await("it is given back", func() bool {
+		return f.sees(func() bool { return slices.Contains(f.vacated, "ended") })
+	})
 }

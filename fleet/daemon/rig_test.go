@@ -167,6 +167,12 @@ func (r *running) down(members bool) {
 // dispatch sends an architect into a new tree and waits until it is listed.
 func (r *running) dispatch(name string) (fleet.Outcome, error) {
 	r.t.Helper()
+	return r.dispatchAs(name, "architect")
+}
+
+// dispatchAs is dispatch of another role.
+func (r *running) dispatchAs(name, role string) (fleet.Outcome, error) {
+	r.t.Helper()
 	tree := filepath.Join(r.dir, name)
 	if out, err := exec.Command("git", "init", "--quiet", tree).CombinedOutput(); err != nil {
 		r.t.Fatalf("git init: %v: %s", err, out)
@@ -174,7 +180,7 @@ func (r *running) dispatch(name string) (fleet.Outcome, error) {
 	d := &dispatch.Dispatcher{Ledger: r.ledger(), Daemon: r.client, LockWait: r.conf.LockWait, Grace: r.conf.Grace, Now: process.Now}
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	out, err := d.Dispatch(ctx, fleet.Order{Tree: tree, Role: "architect", Profile: "worker"})
+	out, err := d.Dispatch(ctx, fleet.Order{Tree: tree, Role: role, Profile: "worker"})
 	if err == nil {
 		out, err = d.Wait(ctx, out)
 	}

@@ -132,19 +132,23 @@ func (d *Dispatcher) Resume(ctx context.Context, order fleet.Order, before strin
 	return d.dispatch(ctx, order, before)
 }
 
-func (d *Dispatcher) dispatch(ctx context.Context, order fleet.Order, resumes string) (fleet.Outcome, error) {
-	out := fleet.Outcome{Tree: order.Tree, Role: order.Role, Profile: order.Profile}
+func (d *Dispatcher) dispatch(ctx context.Context, order fleet.Order, resumes string) (out fleet.Outcome, err error) {
+	out = fleet.Outcome{Tree: order.Tree, Role: order.Role, Profile: order.Profile}
 	if abs, err := filepath.Abs(order.Tree); err == nil {
 		out.Tree = abs
 	}
 	var made *tree.Worktree
 	var entry fleet.Entry
-	var err error
 	if order.Branch == "" {
 		entry, err = d.Reserve(ctx, order)
 		out.Tree = entry.Tree
 	} else if made, entry, err = d.makeWorktree(ctx, order); made != nil {
 		out.Tree = made.Path
+		defer func() {
+			if out.Outcome != fleet.Unknown { // it is the daemon's by now, or gone
+				d.forgetMade(ctx, entry.ID)
+			}
+		}()
 	}
 	if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeOutcomeUnknown {
 		// The reservation may stand, and nothing was sent.
@@ -180,17 +184,22 @@ func (d *Dispatcher) dispatch(ctx context.Context, order fleet.Order, resumes st
 }
 
 // Recall says what became of a dispatch of order under its id, whose dispatcher has died: it was accepted, or it was not and never
-// will be. While the daemon or the ledger does not say it asks again, until ctx ends. A worktree that was made for it stays.
-func (d *Dispatcher) Recall(ctx context.Context, order fleet.Order) (fleet.Outcome, error) {
-	out := fleet.Outcome{Tree: order.Tree, Role: order.Role, Profile: order.Profile}
+// will be. While the daemon or the ledger does not say it asks again, until ctx ends. A worktree that is noted to have been made for it
+// is taken back, unless it came to a launch, which has it then.
+func (d *Dispatcher) Recall(ctx context.Context, order fleet.Order) (out fleet.Outcome, err error) {
+	out = fleet.Outcome{Tree: order.Tree, Role: order.Role, Profile: order.Profile}
+	defer func() {
+		if out.Outcome != fleet.Unknown {
+			d.forgetMade(ctx, order.ID)
+		}
+	}()
 	for {
 		status, err := d.Daemon.Reservation(ctx, order.ID)
 		if r := fleet.RefusalOf(err); r != nil && r.Code == fleet.CodeNotFound {
 			// Whoever could have sent it is dead, so that no request is under way any more.
-			if err = d.settle(ctx, fleet.Entry{Tree: order.Tree, Reservation: fleet.Reservation{ID: order.ID}}); err == nil {
-				err = fleet.Refuse(fleet.CodeDaemonUnreachable, "the daemon ended before it had carried out the order").
-					WithHint("dispatch again: nothing was started")
-				return refused(out, err), err
+			var refusal error
+			if refusal, err = d.takeBack(ctx, order); err == nil {
+				return refused(out, refusal), refusal
 			}
 		}
 		switch {

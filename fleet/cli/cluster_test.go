@@ -124,6 +124,26 @@ func TestHostsShareTheirSlotsAndKeepTheirMembersThroughEtcdsAbsence(t *testing.T
 	}
 }
 
+func TestDownWithAllMembersLeavesNothingHeldInTheCluster(t *testing.T) {
+	full(t)
+	t.Parallel()
+	etcd := etcdrun.Start(t, 1)
+	kite := newHost(t, etcd, "kite")
+	for range 3 {
+		for tree, role := range map[string]string{"api": "architect", "web": "dev", "db": "dev"} {
+			if out, code := kite.dispatch(kite.repo(tree), "--role", role, "--profile", "worker", "--wait"); code != 0 {
+				t.Fatalf("dispatch: exit %d, %+v", code, out)
+			}
+		}
+		kite.await("the cluster knows its members", func() bool { return kite.clusterStatus("kite").Members == 3 })
+		kite.must(nil, "down", "--stop-members")
+		if got, want := kite.clusterStatus("kite"), (nodeState{Node: "kite"}); got != want {
+			t.Errorf("after down with all members the cluster has %+v, want nothing of kite", got)
+		}
+		kite.must(nil, "up")
+	}
+}
+
 func TestTwoDaemonsCannotBeOneNode(t *testing.T) {
 	full(t)
 	t.Parallel()

@@ -65,6 +65,7 @@ func (s *session) attend(ctx context.Context) (func(context.Context, func(error)
 		serving.Go(func() { s.publish(ctx) })
 		s.cluster.Attend(ctx, self, trouble)
 		serving.Wait()
+		s.cluster.Unlist(context.WithoutCancel(ctx)) // where it fails the rows are shown as lost until this host is back
 	}, nil
 }
 
@@ -153,7 +154,7 @@ func (s *session) sendElsewhere(ctx context.Context, node string, order fleet.Or
 	}
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
-	return s.cluster.Send(ctx, node, cluster.Order{Order: order, Wait: opts.wait, From: s.dispatcher("fleetdeck dispatch").Self})
+	return s.cluster.Send(ctx, s.conf.LockWait, node, cluster.Order{Order: order, Wait: opts.wait, From: s.dispatcher("fleetdeck dispatch").Self})
 }
 
 // sendMargin is how much longer than all its windows together another host may take to answer.

@@ -84,8 +84,9 @@ type Daemon struct {
 	admissions sync.RWMutex
 	leaving    bool
 
-	mu     sync.Mutex // guards tended
-	tended map[string]*tender
+	mu       sync.Mutex // guards what follows
+	tended   map[string]*tender
+	vacating int // how much is being given back
 }
 
 // pool is the slots as the daemon uses them: a [slots.Pool].

@@ -19,12 +19,20 @@ func (d *Daemon) settle(rec record) {
 // vacate gives back what a launch that failed, or a member that ended, held in the ledger. A tree that was made for a launch that failed
 // is taken back before that, while nobody else can be sent there.
 func (d *Daemon) vacate(rec record) {
+	d.countVacating(1)
 	d.tending.Go(func() {
+		defer d.countVacating(-1)
 		if rec.Step == stepFailed && rec.Made != nil {
 			d.takeBack(rec)
 		}
 		d.untilDone(rec, d.Ledger.Vacate, func() bool { return false })
 	})
+}
+
+func (d *Daemon) countVacating(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.vacating += n
 }
 
 // untilDone asks the ledger for change until it is made, the daemon ends, or nobody needs it any more. What it cannot be told now

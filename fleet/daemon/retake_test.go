@@ -19,6 +19,26 @@ type fickle struct {
 	dropped bool       // Admit finds the reservation gone once the daemon has it on record
 	retaken func(claims []ledger.Claim) ([]ledger.Retaken, error)
 	asked   int
+	undead  string // a reservation that Held says a member has, until it is vacated
+}
+
+func (f *fickle) Held(ctx context.Context) (map[string]bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	bound, err := f.Ledger.Held(ctx)
+	if f.undead != "" && err == nil {
+		bound[f.undead] = true
+	}
+	return bound, err
+}
+
+func (f *fickle) Vacate(ctx context.Context, window time.Duration, id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.undead == id {
+		f.undead = ""
+	}
+	return f.Ledger.Vacate(ctx, window, id)
 }
 
 func (f *fickle) Admit(ctx context.Context, window time.Duration, tree, id string, admit func(fleet.Entry) error, also ...fleet.Tree) error {
@@ -110,4 +130,30 @@ func TestAMemberIsEndedOnlyWhereSomebodyElseHasItsPlace(t *testing.T) {
 		return []ledger.Retaken{{ID: c[0].ID, Err: errors.New("crane has it")}}, nil
 	})
 	r.await("the member has ended", func() bool { return !alive() })
+}
+
+// An etcd that was put back from an older copy holds again what a member had that has ended since.
+func TestWhatIsHeldAgainForAMemberThatEndedIsGivenBack(t *testing.T) {
+	r, f := startFickle(t)
+	out, err := r.dispatch("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	undead := func(id string) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.undead = id
+	}
+	gone := func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.undead == ""
+	}
+	if err := r.client.Stop(t.Context(), out.Member); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		undead(out.Reservation)
+		r.await("it is given back", gone)
+	}
 }

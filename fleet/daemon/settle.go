@@ -19,9 +19,11 @@ func (d *Daemon) settle(rec record) {
 // vacate gives back what a launch that failed, or a member that ended, held in the ledger. A tree that was made for a launch that failed
 // is taken back before that, while nobody else can be sent there.
 func (d *Daemon) vacate(rec record) {
-	d.countVacating(1)
+	if !d.beginVacating(rec.Reservation) {
+		return
+	}
 	d.tending.Go(func() {
-		defer d.countVacating(-1)
+		defer d.endVacating(rec.Reservation)
 		if rec.Step == stepFailed && rec.Made != nil {
 			d.takeBack(rec)
 		}
@@ -29,10 +31,21 @@ func (d *Daemon) vacate(rec record) {
 	})
 }
 
-func (d *Daemon) countVacating(n int) {
+// beginVacating reports whether it is not under way yet.
+func (d *Daemon) beginVacating(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.vacating += n
+	if d.vacating[id] {
+		return false
+	}
+	d.vacating[id] = true
+	return true
+}
+
+func (d *Daemon) endVacating(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.vacating, id)
 }
 
 // untilDone asks the ledger for change until it is made, the daemon ends, or nobody needs it any more. What it cannot be told now

@@ -106,7 +106,7 @@ func (d *Daemon) admitAny(ok bool) {
 func (d *Daemon) awaitVacated() {
 	for until := time.Now().Add(d.Config.LockWait); time.Now().Before(until); {
 		d.mu.Lock()
-		done := len(d.tended) == 0 && d.vacating == 0
+		done := len(d.tended) == 0 && len(d.vacating) == 0
 		d.mu.Unlock()
 		if done || !sleep(d.ctx, 10*time.Millisecond) {
 			return

@@ -121,6 +121,18 @@ func (s *session) elsewhere(tree string) (node, path string) {
 	return name, rest
 }
 
+// besides are the further trees of an agent on node, this one where it is empty. A bare path is one of the host that the agent is on.
+func (s *session) besides(node string, also []string) (paths []string, err error) {
+	for _, tree := range also {
+		other, path := s.elsewhere(tree)
+		if named := path != tree; named && other != node {
+			return nil, usagef("an agent's trees are of one host: %s is not", tree)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
 // ownTree is a tree of this host, for a command that is for those alone.
 func (s *session) ownTree(tree string) (path string, err error) {
 	node, path := s.elsewhere(tree)

@@ -60,6 +60,7 @@ type lostTree struct {
 	State       string `json:"state"`
 	Slot        string `json:"slot,omitempty"`
 	Reservation string `json:"reservation"`
+	Member      string `json:"member,omitempty"`
 }
 
 func newLostReport(loss cluster.Loss) lostReport {
@@ -68,7 +69,7 @@ func newLostReport(loss cluster.Loss) lostReport {
 		r.Members = append(r.Members, lostMember{m.ID, m.Tree, m.Role, m.Slot})
 	}
 	for _, t := range loss.Held {
-		r.Trees = append(r.Trees, lostTree{t.Tree, t.State, t.Slot, t.ID})
+		r.Trees = append(r.Trees, lostTree{t.Tree, t.State, t.Slot, t.ID, t.Member})
 	}
 	return r
 }
@@ -113,11 +114,14 @@ func runReleaseLost(ctx context.Context, s *session, o lostOptions) error {
 // lines say what goes, for people.
 func (r lostReport) lines() (lines []string) {
 	for _, t := range r.Trees {
-		slot := ""
+		slot, id := "", t.Reservation
+		if t.Member != "" {
+			id = t.Member
+		}
 		if t.Slot != "" {
 			slot = ", slot " + t.Slot
 		}
-		lines = append(lines, fmt.Sprintf("%s:%s (%s %s%s)", r.Node, t.Tree, t.State, t.Reservation, slot))
+		lines = append(lines, fmt.Sprintf("%s:%s (%s %s%s)", r.Node, t.Tree, t.State, id, slot))
 	}
 	return lines
 }

@@ -240,7 +240,7 @@ func TestALostHostIsReleasedByNameAndItsMembersEndWhereTheirPlaceIsTaken(t *test
 	crane.await("kite is lost", func() bool { return crane.clusterStatus("kite").State == "lost" })
 	release(2, "--yes", "--lost", "kite")
 	release(2, "", "--yes", web)
-	release(0, api, "--lost", "kite", "--dry-run")
+	release(0, "member "+plain.Member, "--lost", "kite", "--dry-run")
 	if s := crane.clusterStatus("kite"); s.Trees != 2 {
 		t.Errorf("after a dry run kite holds %+v, want both trees", s)
 	}

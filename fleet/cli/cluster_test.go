@@ -124,6 +124,54 @@ func TestHostsShareTheirSlotsAndKeepTheirMembersThroughEtcdsAbsence(t *testing.T
 	}
 }
 
+func TestFurtherTreesOfAnotherHostAreNamedAsItsTreeIs(t *testing.T) {
+	full(t)
+	t.Parallel()
+	etcd := etcdrun.Start(t, 1)
+	kite, crane := newHost(t, etcd, "kite"), newHost(t, etcd, "crane")
+	api, web, own := crane.repo("api"), crane.repo("web"), kite.repo("own")
+	for _, c := range []struct{ tree, also, says string }{
+		{"crane:" + api, "kite:" + own, "one host"},
+		{own, "crane:" + web, "one host"},
+		{"crane:" + api, "web", "absolute"},
+	} {
+		if _, stderr, code := kite.fleetdeck("dispatch", c.tree, "--also", c.also, "--profile", "worker"); code != 2 || !strings.Contains(stderr, c.says) {
+			t.Errorf("dispatch %s --also %s: exit %d, %s, want 2 with %q", c.tree, c.also, code, stderr, c.says)
+		}
+	}
+	out, code := kite.dispatch("crane:"+api, "--also", "crane:"+web, "--profile", "worker", "--wait")
+	if code != 0 {
+		t.Fatalf("dispatch: exit %d, %+v", code, out)
+	}
+	if m := on(crane, "crane"); len(m) != 1 || len(m[0].Also) != 1 || m[0].Also[0].Path != web {
+		t.Errorf("crane has %+v, want one member with %s too", m, web)
+	}
+	own2 := kite.repo("own2")
+	if out, code := kite.dispatch(own, "--also", "kite:"+own2, "--profile", "worker", "--wait"); code != 0 {
+		t.Errorf("dispatch with this node's own name: exit %d, %+v", code, out)
+	}
+}
+
+func TestDownWithAllMembersLeavesNothingHeldInTheCluster(t *testing.T) {
+	full(t)
+	t.Parallel()
+	etcd := etcdrun.Start(t, 1)
+	kite := newHost(t, etcd, "kite")
+	for range 3 {
+		for tree, role := range map[string]string{"api": "architect", "web": "dev", "db": "dev"} {
+			if out, code := kite.dispatch(kite.repo(tree), "--role", role, "--profile", "worker", "--wait"); code != 0 {
+				t.Fatalf("dispatch: exit %d, %+v", code, out)
+			}
+		}
+		kite.await("the cluster knows its members", func() bool { return kite.clusterStatus("kite").Members == 3 })
+		kite.must(nil, "down", "--stop-members")
+		if got, want := kite.clusterStatus("kite"), (nodeState{Node: "kite"}); got != want {
+			t.Errorf("after down with all members the cluster has %+v, want nothing of kite", got)
+		}
+		kite.must(nil, "up")
+	}
+}
+
 func TestTwoDaemonsCannotBeOneNode(t *testing.T) {
 	full(t)
 	t.Parallel()

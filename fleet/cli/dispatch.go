@@ -141,7 +141,12 @@ type dispatchOptions struct {
 
 func runDispatch(ctx context.Context, s *session, order fleet.Order, opts dispatchOptions) error {
 	var node string
-	if node, order.Tree = s.elsewhere(order.Tree); node != "" {
+	node, order.Tree = s.elsewhere(order.Tree)
+	var err error
+	if order.Also, err = s.besides(node, order.Also); err != nil {
+		return err
+	}
+	if node != "" {
 		out, err := s.sendElsewhere(ctx, node, order, opts)
 		return s.sayOutcome(out, err, opts)
 	}

@@ -65,6 +65,7 @@ func (s *session) attend(ctx context.Context) (func(context.Context, func(error)
 		serving.Go(func() { s.publish(ctx) })
 		s.cluster.Attend(ctx, self, trouble)
 		serving.Wait()
+		s.cluster.Unlist(context.WithoutCancel(ctx)) // where it fails the rows are shown as lost until this host is back
 	}, nil
 }
 
@@ -120,6 +121,18 @@ func (s *session) elsewhere(tree string) (node, path string) {
 	return name, rest
 }
 
+// besides are the further trees of an agent on node, this one where it is empty. A bare path is one of the host that the agent is on.
+func (s *session) besides(node string, also []string) (paths []string, err error) {
+	for _, tree := range also {
+		other, path := s.elsewhere(tree)
+		if named := path != tree; named && other != node {
+			return nil, usagef("an agent's trees are of one host: %s is not", tree)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
 // ownTree is a tree of this host, for a command that is for those alone.
 func (s *session) ownTree(tree string) (path string, err error) {
 	node, path := s.elsewhere(tree)
@@ -153,7 +166,7 @@ func (s *session) sendElsewhere(ctx context.Context, node string, order fleet.Or
 	}
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
-	return s.cluster.Send(ctx, node, cluster.Order{Order: order, Wait: opts.wait, From: s.dispatcher("fleetdeck dispatch").Self})
+	return s.cluster.Send(ctx, s.conf.LockWait, node, cluster.Order{Order: order, Wait: opts.wait, From: s.dispatcher("fleetdeck dispatch").Self})
 }
 
 // sendMargin is how much longer than all its windows together another host may take to answer.

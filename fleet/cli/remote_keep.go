@@ -128,7 +128,7 @@ func (a *allHosts) Dispatch(ctx context.Context, order fleet.Order) (fleet.Outco
 	fences := a.fences[order.Tree]
 	node, path := splitNode(order.Tree)
 	order.Tree = path
-	return a.s.cluster.Send(ctx, node, cluster.Order{Order: order, From: a.s.dispatcher(a.program).Self, Fences: fences})
+	return a.s.cluster.Send(ctx, a.s.conf.LockWait, node, cluster.Order{Order: order, From: a.s.dispatcher(a.program).Self, Fences: fences})
 }
 
 // candidate is what this host brings to the election.

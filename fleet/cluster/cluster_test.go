@@ -354,6 +354,12 @@ func TestAClusterThatIsAwayRefusesWithinTheWindowAndNamesItsEndpoints(t *testing
 	if _, err := l.Read(); codeOf(err) != fleet.CodeClusterUnreachable {
 		t.Errorf("read: %v, want %s, never an empty fleet", err, fleet.CodeClusterUnreachable)
 	}
+	patient, cancel := context.WithTimeout(t.Context(), 5*time.Second) // as its sender may be for the answer
+	defer cancel()
+	out, err := l.Send(patient, 500*time.Millisecond, "crane", order("/src/api"))
+	if codeOf(err) != fleet.CodeClusterUnreachable || out.Code != fleet.CodeClusterUnreachable || patient.Err() != nil {
+		t.Errorf("send: %+v, %v (%v), want %s within the window", out, err, patient.Err(), fleet.CodeClusterUnreachable)
+	}
 	etcd.Run(0)
 	reserve(t, l, draft("/src/api"))
 }

@@ -279,7 +279,7 @@ func (l *Ledger) Fate(ctx context.Context, node, id string) (json.RawMessage, er
 func (l *Ledger) ask(ctx context.Context, node, id string) (json.RawMessage, error) {
 	o := Order{Ask: id}
 	o.Order.ID = "ask-" + ulid.Make().String()
-	_, lease, err := l.post(ctx, node, o)
+	_, lease, err := l.post(ctx, patience, node, o)
 	if err != nil {
 		return nil, err
 	}

@@ -193,7 +193,7 @@ func fateAsked(t *testing.T, kite, crane *Ledger) {
 	if _, err := crane.Fate(t.Context(), "kite", held.ID); !errors.Is(err, ErrStands) {
 		t.Errorf("while it is held: %v, want %v", err, ErrStands)
 	}
-	if _, _, err := crane.post(t.Context(), "kite", Order{Order: fleet.Order{ID: "ordered"}, Claim: "claimed"}); err != nil {
+	if _, _, err := crane.post(t.Context(), window, "kite", Order{Order: fleet.Order{ID: "ordered"}, Claim: "claimed"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := crane.Fate(t.Context(), "kite", "ordered"); !errors.Is(err, ErrStands) {

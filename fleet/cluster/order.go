@@ -65,14 +65,15 @@ func (a answer) result() (fleet.Outcome, error) {
 	return a.Outcome, nil
 }
 
-// Send has o carried out by node, and waits for its answer as long as ctx lasts. The outcome is that of node's own dispatcher.
-func (l *Ledger) Send(ctx context.Context, node string, o Order) (fleet.Outcome, error) {
+// Send has o carried out by node, and waits for its answer as long as ctx lasts, but no longer than window for a cluster that does not
+// take the order. The outcome is that of node's own dispatcher.
+func (l *Ledger) Send(ctx context.Context, window time.Duration, node string, o Order) (fleet.Outcome, error) {
 	if o.Order.ID == "" {
 		o.Order.ID = ulid.Make().String()
 	}
 	id := o.Order.ID
 	out := fleet.Outcome{Outcome: fleet.Refused, Tree: node + ":" + o.Order.Tree, Role: o.Order.Role, Profile: o.Order.Profile}
-	mod, lease, err := l.post(ctx, node, o)
+	mod, lease, err := l.post(ctx, window, node, o)
 	if err != nil {
 		if r := fleet.RefusalOf(err); r != nil {
 			out.Code, out.Message, out.Hint = r.Code, r.Message, r.Hint
@@ -105,8 +106,8 @@ func (l *Ledger) Send(ctx context.Context, node string, o Order) (fleet.Outcome,
 	return out, r
 }
 
-// post writes the order, on a lease that lasts as long as its sender is patient.
-func (l *Ledger) post(ctx context.Context, node string, o Order) (mod int64, lease clientv3.LeaseID, err error) {
+// post writes the order, on a lease that lasts as long as its sender is patient. A cluster that gives no lease within window has taken nothing.
+func (l *Ledger) post(ctx context.Context, window time.Duration, node string, o Order) (mod int64, lease clientv3.LeaseID, err error) {
 	value, err := json.Marshal(o)
 	if err != nil {
 		return 0, 0, fmt.Errorf("encode the order: %w", err)
@@ -115,7 +116,9 @@ func (l *Ledger) post(ctx context.Context, node string, o Order) (mod int64, lea
 	if end, ok := ctx.Deadline(); ok {
 		patient = min(patient, time.Until(end))
 	}
-	granted, err := read(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
+	asking, cancel := context.WithTimeout(ctx, window)
+	defer cancel()
+	granted, err := read(asking, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
 		return c.Grant(ctx, max(minLease, int64(patient/time.Second)+minLease))
 	})
 	if err != nil {

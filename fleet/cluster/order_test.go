@@ -41,7 +41,7 @@ func order(tree string) Order { return Order{Order: fleet.Order{Tree: tree, Prof
 func send(t *testing.T, l *Ledger, o Order, within time.Duration) (fleet.Outcome, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	return l.Send(ctx, "kite", o)
+	return l.Send(ctx, window, "kite", o)
 }
 
 func TestOrders(t *testing.T) {
@@ -102,7 +102,7 @@ func orderRefused(t *testing.T, kite, crane *Ledger) {
 	if r := fleet.RefusalOf(err); r == nil || r.Code != fleet.CodeTreeOccupied || r.Hint != "look" || out.Code != r.Code {
 		t.Errorf("outcome %+v, %v, want the refusal with its hint", out, err)
 	}
-	if _, err := crane.Send(t.Context(), "heron", order("/src/api")); codeOf(err) != fleet.CodeDaemonUnreachable {
+	if _, err := crane.Send(t.Context(), window, "heron", order("/src/api")); codeOf(err) != fleet.CodeDaemonUnreachable {
 		t.Errorf("send to a node that is not there: %v, want %s", err, fleet.CodeDaemonUnreachable)
 	}
 }
@@ -127,7 +127,7 @@ func orderUnknown(t *testing.T, kite, crane *Ledger) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { <-begun; cancel() }()
-	out, err := crane.Send(ctx, "kite", order("/src/api"))
+	out, err := crane.Send(ctx, window, "kite", order("/src/api"))
 	if codeOf(err) != fleet.CodeOutcomeUnknown || out.Outcome != fleet.Unknown || out.Reservation == "" {
 		t.Errorf("outcome %+v, %v, want it unknown, with its reservation", out, err)
 	}

@@ -52,6 +52,16 @@ func (l *Ledger) Publish(ctx context.Context, members []fleet.Member) error {
 	return nil
 }
 
+// Unlist takes this host's members off what other hosts see, if it holds nothing: a host whose daemon has ended them all and is gone is
+// not lost.
+func (l *Ledger) Unlist(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_, err := l.txn(ctx, []clientv3.Cmp{absent(l.keys.holds()).WithPrefix()},
+		[]clientv3.Op{clientv3.OpDelete(l.keys.members(l.Node), clientv3.WithPrefix())}, nil)
+	return err
+}
+
 // Nodes gives the hosts of the fleet with their members and what they hold, by name, at one revision.
 func (l *Ledger) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	prefixes := []string{l.keys.at(""), l.keys.members(""), l.keys.allHolds()}

@@ -69,3 +69,40 @@ func TestAMemberThatItsHostDidNotListYetIsShownWithWhatItHolds(t *testing.T) {
 		t.Errorf("members once they are listed (-want +got):\n%s", diff)
 	}
 }
+
+func TestOnlyAHostThatHoldsNothingTakesItsMembersOffTheList(t *testing.T) {
+	kite := open(t, oneNode(t).Endpoints())
+	crane := kite.again(t, func(o *Options) { o.Node = "crane" })
+	held := reserve(t, kite, architect("/src/api"))
+	bind(t, kite, held)
+	listed := []fleet.Member{{ID: "M" + held.ID, Tree: "/src/api", State: fleet.StateWaiting}}
+	for _, l := range []*Ledger{kite, crane} {
+		if err := l.Publish(t.Context(), listed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func(want ...string) {
+		t.Helper()
+		if err := kite.Unlist(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		nodes, err := crane.Nodes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, n := range nodes {
+			if len(n.Members) == 1 && n.Members[0].State == fleet.StateWaiting { // as it was listed, not as its hold tells
+				got = append(got, n.Name)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("hosts with a member (-want +got):\n%s", diff)
+		}
+	}
+	left("crane", "kite")
+	if err := kite.Vacate(t.Context(), window, held.ID); err != nil {
+		t.Fatal(err)
+	}
+	left("crane")
+}

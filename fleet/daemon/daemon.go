@@ -84,8 +84,9 @@ type Daemon struct {
 	admissions sync.RWMutex
 	leaving    bool
 
-	mu     sync.Mutex // guards tended
-	tended map[string]*tender
+	mu       sync.Mutex // guards what follows
+	tended   map[string]*tender
+	vacating map[string]bool // the reservations that are being given back
 }
 
 // pool is the slots as the daemon uses them: a [slots.Pool].
@@ -113,7 +114,7 @@ func run(ctx context.Context, opts Options, slots pool) error {
 	if span := opts.Fencing.Span; span > 0 { // what was lost is to be held again before a fence is over
 		opts.RetakeEvery = min(opts.RetakeEvery, span/parts)
 	}
-	d := &Daemon{Options: opts, pool: slots, since: opts.Now().Wall.UTC(), tended: map[string]*tender{}}
+	d := &Daemon{Options: opts, pool: slots, since: opts.Now().Wall.UTC(), tended: map[string]*tender{}, vacating: map[string]bool{}}
 	d.ctx, d.cancel = context.WithCancelCause(ctx)
 	defer d.cancel(nil)
 

@@ -11,8 +11,9 @@ import (
 // RetakeEvery is how often the ledger is asked, as a rule, whether it still knows of the members here.
 const RetakeEvery = 5 * time.Second
 
-// keepHeld holds again, until the daemon ends, what the ledger has lost of the members here. One whose tree or slot somebody else has
-// by then is ended: there are never two. While the ledger gives no answer nobody is.
+// keepHeld holds again, until the daemon ends, what the ledger has lost of the members here, and gives back what it has found again of
+// those that ended. One whose tree or slot somebody else has by then is ended: there are never two. While the ledger gives no answer
+// nobody is.
 func (d *Daemon) keepHeld() {
 	ending, told := map[string]bool{}, ""
 	for {
@@ -37,8 +38,22 @@ func (d *Daemon) keepHeld() {
 				d.tending.Go(func() { d.endLost(rec) })
 			}
 		}
+		d.vacateOver()
 		if !sleep(d.ctx, d.RetakeEvery) {
 			return
+		}
+	}
+}
+
+// vacateOver gives back what the ledger holds for members that have ended.
+func (d *Daemon) vacateOver() {
+	held, err := d.Ledger.Held(d.ctx)
+	if err != nil {
+		return // Retake has said so
+	}
+	for _, rec := range d.reg.view().records {
+		if rec.over() && held[rec.Reservation] {
+			d.vacate(*rec)
 		}
 	}
 }

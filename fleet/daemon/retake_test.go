@@ -23,6 +23,17 @@ type fickle struct {
 	asked   int // with claims
 	calls   int
 	vacated []string
+	undead  string // a reservation that Held says a member has, until it is vacated
+}
+
+func (f *fickle) Held(ctx context.Context) (map[string]bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	bound, err := f.Ledger.Held(ctx)
+	if f.undead != "" && err == nil {
+		bound[f.undead] = true
+	}
+	return bound, err
 }
 
 func (f *fickle) Admit(ctx context.Context, window time.Duration, tree, id string, admit func(fleet.Entry) error, also ...fleet.Tree) error {
@@ -49,6 +60,9 @@ func (f *fickle) Retake(_ context.Context, claims []ledger.Claim) ([]ledger.Reta
 func (f *fickle) Vacate(ctx context.Context, window time.Duration, id string) error {
 	f.mu.Lock()
 	f.vacated = append(f.vacated, id)
+	if f.undead == id {
+		f.undead = ""
+	}
 	f.mu.Unlock()
 	return f.Ledger.Vacate(ctx, window, id)
 }
@@ -186,4 +200,30 @@ func TestWhatIsRetakenForNobodyIsGivenBack(t *testing.T) {
 	r.await("it is given back", func() bool {
 		return f.sees(func() bool { return slices.Contains(f.vacated, "ended") })
 	})
+}
+
+// An etcd that was put back from an older copy holds again what a member had that has ended since.
+func TestWhatIsHeldAgainForAMemberThatEndedIsGivenBack(t *testing.T) {
+	r, f := startFickle(t)
+	out, err := r.dispatch("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	undead := func(id string) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.undead = id
+	}
+	gone := func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.undead == ""
+	}
+	if err := r.client.Stop(t.Context(), out.Member); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		undead(out.Reservation)
+		r.await("it is given back", gone)
+	}
 }

@@ -19,12 +19,33 @@ func (d *Daemon) settle(rec record) {
 // vacate gives back what a launch that failed, or a member that ended, held in the ledger. A tree that was made for a launch that failed
 // is taken back before that, while nobody else can be sent there.
 func (d *Daemon) vacate(rec record) {
+	if !d.beginVacating(rec.Reservation) {
+		return
+	}
 	d.tending.Go(func() {
+		defer d.endVacating(rec.Reservation)
 		if rec.Step == stepFailed && rec.Made != nil {
 			d.takeBack(rec)
 		}
 		d.untilDone(rec, d.Ledger.Vacate, func() bool { return false })
 	})
+}
+
+// beginVacating reports whether it is not under way yet.
+func (d *Daemon) beginVacating(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.vacating[id] {
+		return false
+	}
+	d.vacating[id] = true
+	return true
+}
+
+func (d *Daemon) endVacating(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.vacating, id)
 }
 
 // untilDone asks the ledger for change until it is made, the daemon ends, or nobody needs it any more. What it cannot be told now

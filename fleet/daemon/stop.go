@@ -84,6 +84,7 @@ func (d *Daemon) postShutdown(w http.ResponseWriter, r *http.Request) error {
 			d.startKeeper()
 			return err
 		}
+		d.awaitVacated()
 	}
 	if err := writeJSON(w, http.StatusOK, struct{}{}); err != nil {
 		return err
@@ -98,6 +99,19 @@ func (d *Daemon) admitAny(ok bool) {
 	d.admissions.Lock()
 	defer d.admissions.Unlock()
 	d.leaving = !ok
+}
+
+// awaitVacated waits until the ledger has back what ended members held, since the next daemon, which would give it back, may never come.
+// A ledger that does not answer within its window is not waited for any longer.
+func (d *Daemon) awaitVacated() {
+	for until := time.Now().Add(d.Config.LockWait); time.Now().Before(until); {
+		d.mu.Lock()
+		done := len(d.tended) == 0 && len(d.vacating) == 0
+		d.mu.Unlock()
+		if done || !sleep(d.ctx, 10*time.Millisecond) {
+			return
+		}
+	}
 }
 
 func (d *Daemon) stopAll(ctx context.Context) error {

@@ -7,10 +7,19 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"fleetdeck/fleet"
 )
+
+// full skips a long test where there is no time for it, as under the race detector.
+func full(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("long: it runs without -short")
+	}
+}
 
 // day is when the fake fleet was made.
 var day = time.Date(2026, 11, 30, 6, 10, 0, 0, time.UTC)

@@ -183,6 +183,7 @@ var looks = []struct {
 // Every view and dialog has a frame in every look at every size. Their text stands in files that can be read; of their colours
 // the sums are kept, since what they are can be seen in the few that stand in full.
 func TestEveryFrameInEveryLookIsAsItWas(t *testing.T) {
+	full(t)
 	local := time.Local
 	time.Local = time.UTC
 	t.Cleanup(func() { time.Local = local })
@@ -311,6 +312,7 @@ func fits(t *testing.T, m *Model, w, h int, what string) {
 }
 
 func TestNoFrameIsLargerThanTheScreen(t *testing.T) {
+	full(t)
 	snaps := map[string]fleet.Snapshot{"example": example(instant(0)), "hostile": hostile(), "empty": {At: instant(0)}}
 	for name, s := range snaps {
 		for i, d := range dialogs {
@@ -442,6 +444,7 @@ func safe(t *testing.T, m *Model, what string) {
 }
 
 func TestForeignTextNeverReachesTheTerminalRaw(t *testing.T) {
+	full(t)
 	bad := errors.New(evil)
 	rowsTried := 6
 	if raceDetector {

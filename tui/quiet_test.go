@@ -77,6 +77,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 }
 
 func TestFiftyCountdownsWriteLittle(t *testing.T) {
+	full(t)
 	onTape(t, countdowns, 200, 66, func(t *testing.T, w *tape, _ *guard) {
 		const most = 2000
 		for range 20 {

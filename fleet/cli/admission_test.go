@@ -285,6 +285,7 @@ func TestGraceThatRunsOutEndsItsLaunchBeforeTheTreeIsFree(t *testing.T) {
 }
 
 func TestRefusedLeavesNothing(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")
@@ -437,6 +438,7 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 }
 
 func TestUnknownOutcomeKeepsTheReservation(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")

@@ -21,6 +21,7 @@ func (t *terminal) shown() string {
 }
 
 func TestTwoConsolesShowTheSameBothMayActAndTheLoserOfARaceIsTold(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r, trees := newOperated(t, "", "api", "billing", "docs")
 	a, b := r.open(120, 40), r.open(120, 40)

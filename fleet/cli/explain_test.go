@@ -209,6 +209,7 @@ func TestExplainNamesWhoHoldsTheLockAndTakesNone(t *testing.T) {
 }
 
 func TestExplainFindsATreeUnderItsOtherPaths(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")

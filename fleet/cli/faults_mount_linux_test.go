@@ -90,6 +90,7 @@ func TestAFullDiskRefusesAndChangesNothing(t *testing.T) {
 }
 
 func TestAReadOnlyStateDirectoryIsShownAndNotWritten(t *testing.T) {
+	full(t)
 	t.Parallel()
 	if !apart(t, "--mount") {
 		return

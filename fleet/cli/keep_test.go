@@ -243,6 +243,7 @@ func TestKeeperStopsACrashLoopWithOneLine(t *testing.T) {
 
 // TestKilledKeeperSendsEachTaskOnce kills keepers, sooner or later after they began to work, and lets the last one finish.
 func TestKilledKeeperSendsEachTaskOnce(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := newRig(t, strings.Replace(kept, `grace = "20s"`, `grace = "3s"`, 1))
 	r.must(nil, "up")
@@ -435,6 +436,7 @@ func TestKeeperStartsRestartNeverOnce(t *testing.T) {
 }
 
 func TestQueueOutlivesDaemonAndKeeperInItsOrder(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := newRig(t, inDaemon(kept))
 	tree := r.repo("api")

@@ -8,6 +8,7 @@ import (
 )
 
 func TestAnAgentIsSpawnedOverSeveralTreesAndIntoANewWorktreeByTheTools(t *testing.T) {
+	full(t)
 	t.Parallel()
 	for name, door := range doors {
 		t.Run(name, func(t *testing.T) {

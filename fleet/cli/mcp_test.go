@@ -232,6 +232,7 @@ func TestTheToolsDoWhatTheCommandsDo(t *testing.T) {
 }
 
 func TestTheToolsActAsTheMemberThatCalls(t *testing.T) {
+	full(t)
 	t.Parallel()
 	for name, door := range doors {
 		t.Run(name, func(t *testing.T) {

@@ -69,6 +69,7 @@ func (r *rig) started() string {
 }
 
 func TestAResumeTakesTheSessionUpAndSendsNoTaskAgain(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := sessionRig(t)
 	tree := r.repo("api")
@@ -126,6 +127,7 @@ func TestAPlainRestartOfAResumedMemberBeginsAnew(t *testing.T) {
 }
 
 func TestAResumeThatHandsTheCharterOverHasItsReceipt(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := sessionRig(t)
 	out, code := r.dispatch(r.repo("api"), "--profile", "anew", "--wait")
@@ -152,6 +154,7 @@ func TestAResumeThatHandsTheCharterOverHasItsReceipt(t *testing.T) {
 
 // TestNobodyIsEndedForASessionThatCannotBeTakenUp: the refusal says why, and the member goes on.
 func TestNobodyIsEndedForASessionThatCannotBeTakenUp(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := sessionRig(t)
 	for _, tt := range []struct{ profile, task, want string }{

@@ -64,6 +64,7 @@ var hostileTasks = []string{
 }
 
 func TestATaskAndAPathArriveByteForByteWhateverAShellWouldMakeOfThem(t *testing.T) {
+	full(t)
 	t.Parallel()
 	exe, err := os.Executable()
 	if err != nil {

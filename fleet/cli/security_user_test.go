@@ -132,6 +132,7 @@ func beImpostor(path string) int {
 }
 
 func TestAnotherUserCanNeitherConnectNorReadNorWriteAnythingOfAFleet(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := newRig(t, agents)
 	r.must(nil, "up")

@@ -142,6 +142,7 @@ func TestBranchGoesOnlyWhereThatIsAsked(t *testing.T) {
 }
 
 func TestNoWorktreeIsRemovedThatSomebodyIsIn(t *testing.T) {
+	full(t)
 	t.Parallel()
 	r := newRig(t, impatient+"[profiles.boots]\ncommand = [\"sh\", \"-c\", \"sleep 600\"]\nready = \"report\"\n")
 	r.must(nil, "up")

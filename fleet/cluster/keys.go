@@ -204,13 +204,21 @@ func (k keys) holdsValue(name string) bool {
 	return strings.HasPrefix(kind, "hold/") || strings.HasPrefix(kind, "tree/")
 }
 
-// deletes delete all keys of h.
+// deletes delete all keys of h. One that a hand took away, and that is another's by now, stays.
 func (k keys) deletes(h *hold) []clientv3.Op {
 	var ops []clientv3.Op
 	for _, name := range k.names(h) {
-		ops = append(ops, clientv3.OpDelete(name))
+		ops = append(ops, k.delete(h, name))
 	}
 	return ops
+}
+
+func (k keys) delete(h *hold, name string) clientv3.Op {
+	own := clientv3.Compare(clientv3.Value(name), "=", h.ID)
+	if k.holdsValue(name) {
+		own = clientv3.Compare(clientv3.ModRevision(name), "=", h.mod) // all were written at once
+	}
+	return clientv3.OpTxn([]clientv3.Cmp{own}, []clientv3.Op{clientv3.OpDelete(name)}, nil)
 }
 
 // unchanged holds as long as h stands as it was read.

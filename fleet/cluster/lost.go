@@ -93,7 +93,7 @@ func (l *Ledger) dropAll(ctx context.Context, loss Loss, cond ...clientv3.Cmp) e
 	rest := loss.holds
 	for len(rest) > 0 && len(then) < maxOps-len(ranges) {
 		for _, name := range loose(rest[0]) {
-			then = append(then, clientv3.OpDelete(name))
+			then = append(then, k.delete(rest[0], name))
 		}
 		rest = rest[1:]
 	}

@@ -15,6 +15,9 @@ import (
 // nodeLease is how long a host counts as alive of which nothing is heard, in seconds.
 const nodeLease = 15
 
+// lookEvery is how often a host makes sure that its key is there.
+const lookEvery = 5 * time.Second
+
 // Presence is what a host says of itself as long as its daemon runs.
 type Presence struct {
 	// Daemon tells the daemons of one state directory from all others.
@@ -121,9 +124,33 @@ func (l *Ledger) keepAlive(ctx context.Context, lease clientv3.LeaseID) error {
 	if err != nil {
 		return err
 	}
-	for range alive {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case _, ok := <-alive:
+			if !ok {
+				return errors.New("its lease has ended: nothing was heard of it for too long")
+			}
+		case <-look.C:
+			if err := l.isHere(ctx); err != nil {
+				return err
+			}
+		}
 	}
-	return errors.New("its lease has ended: nothing was heard of it for too long")
+}
+
+// isHere reports a key of this node that somebody deleted. No answer is none.
+func (l *Ledger) isHere(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	res, err := once(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		return c.Get(ctx, l.keys.here(), clientv3.WithCountOnly())
+	})
+	if err == nil && res.Count == 0 {
+		return errors.New("its key was deleted")
+	}
+	return nil
 }
 
 func sleep(ctx context.Context, d time.Duration) {

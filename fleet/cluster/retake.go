@@ -12,22 +12,29 @@ import (
 	"fleetdeck/fleet/ledger"
 )
 
-// Retake makes what members of this host hold held again. One claim is one transaction.
+// Retake makes what members of this host hold held again. One claim is one transaction. Keys of this host's trees whose hold is gone, as
+// only a hand can have it, are dropped.
 func (l *Ledger) Retake(ctx context.Context, claims []ledger.Claim) ([]ledger.Retaken, error) {
-	if len(claims) == 0 {
-		return nil, nil
+	holds := make([]*hold, len(claims))
+	for i, c := range claims {
+		holds[i] = l.claimed(c)
 	}
-	bound, err := l.Held(ctx)
+	looking, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	seen, err := l.survey(looking, holds)
+	if err == nil {
+		err = l.dropStray(looking, seen)
+	}
 	if err != nil {
 		return nil, err
 	}
 	var retaken []ledger.Retaken
-	for _, c := range claims {
-		if bound[c.ID] {
+	for i, c := range claims {
+		if l.whole(holds[i], seen) {
 			continue
 		}
 		asking, cancel := context.WithTimeout(ctx, patience)
-		err := l.retake(asking, l.claimed(c))
+		err := l.retake(asking, holds[i])
 		cancel()
 		if taken := (*takenError)(nil); err != nil && !errors.As(err, &taken) {
 			return retaken, err

@@ -61,6 +61,12 @@ func TestWhatAMemberHoldsIsRetakenWholeOrNotAtAll(t *testing.T) {
 			}
 			kite.write(t, puts...)
 		}, false, ""},
+		{"its slot's key is lost by itself", func(t *testing.T, kite, _ *Ledger, c ledger.Claim) {
+			kite.write(t, clientv3.OpDelete(kite.keys.slot(c.Role, c.Profile, c.Slot)))
+		}, false, ""},
+		{"its tree's key is lost by itself", func(t *testing.T, kite, _ *Ledger, c ledger.Claim) {
+			kite.write(t, clientv3.OpDelete(kite.keys.tree(c.Trees[0].Path)))
+		}, false, ""},
 		{"its slot is another host's by now", func(t *testing.T, kite, crane *Ledger, c ledger.Claim) {
 			vacate(t, kite, c.ID)
 			aMember(t, crane, "/src/there")
@@ -118,6 +124,56 @@ func TestWhatAMemberHoldsIsRetakenWholeOrNotAtAll(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who deletes keys in etcd by hand gives away what they say, and no more: the member loses its slot to who has it by then, and takes
+// nothing along.
+func TestASlotWhoseKeyWasDeletedIsAnothersAndStaysThat(t *testing.T) {
+	t.Parallel()
+	kite := open(t, oneNode(t).Endpoints())
+	crane := kite.again(t, func(o *Options) { o.Node = "crane" })
+	attend(t, crane, "two")
+	c := aMember(t, kite, "/src/api")
+	kite.write(t, clientv3.OpDelete(kite.keys.slot(c.Role, c.Profile, c.Slot)))
+	other := aMember(t, crane, "/src/there")
+	if other.Slot != c.Slot {
+		t.Fatalf("the slot is %s, want that which was given away, %s", other.Slot, c.Slot)
+	}
+	retaken, err := kite.Retake(t.Context(), []ledger.Claim{c})
+	if err != nil || len(retaken) != 1 || codeOf(retaken[0].Err) != fleet.CodeSlotUnavailable {
+		t.Fatalf("retaken %+v, %v, want that its slot is another's", retaken, err)
+	}
+	vacate(t, kite, c.ID)
+	if retaken, err := crane.Retake(t.Context(), []ledger.Claim{other}); err != nil || len(retaken) != 0 {
+		t.Errorf("the other's: retaken %+v, %v, want that all of it stands", retaken, err)
+	}
+	reserve(t, kite, draft("/src/api"))
+}
+
+func TestATreeWhoseHoldWasDeletedIsFreeAgain(t *testing.T) {
+	t.Parallel()
+	kite := open(t, oneNode(t).Endpoints())
+	gone, stays := aMember(t, kite, "/src/api"), aMember(t, kite, "/src/web")
+	kite.write(t, clientv3.OpDelete(kite.keys.hold(gone.ID)))
+	if _, err := kite.Reserve(t.Context(), window, draft("/src/api"), nobody); codeOf(err) != fleet.CodeTreeOccupied {
+		t.Fatalf("reserve: %v, want that what is left of it is in the way", err)
+	}
+	if retaken, err := kite.Retake(t.Context(), []ledger.Claim{stays}); err != nil || len(retaken) != 0 {
+		t.Fatalf("retaken %+v, %v, want nothing", retaken, err)
+	}
+	d := draft("/src/api")
+	d.Tree.File = gone.Trees[0].File
+	reserve(t, kite, d)
+}
+
+func TestAHostWhoseKeyWasDeletedComesBack(t *testing.T) {
+	t.Parallel()
+	kite := open(t, oneNode(t).Endpoints())
+	kite.write(t, clientv3.OpDelete(kite.keys.here()))
+	await(t, "it is present again", func() bool {
+		nodes, err := kite.Nodes(t.Context())
+		return err == nil && len(nodes) == 1 && !nodes[0].Lost
+	})
 }
 
 func vacate(t *testing.T, l *Ledger, id string) {

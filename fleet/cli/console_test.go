@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -228,6 +229,7 @@ func TestConsoleOutlivesItsStateDirectory(t *testing.T) {
 	})
 	c := r.open(120, 40)
 	c.shows("daemon up")
+	daemon := r.daemonPid()
 	away := r.state + ".away"
 	if err := os.Rename(r.state, away); err != nil {
 		t.Fatal(err)
@@ -240,12 +242,14 @@ func TestConsoleOutlivesItsStateDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.shows("in-the-new-one")
+	r.await("the daemon of the old one ends", func() bool { return !slices.Contains(marked(r.state), daemon) })
 	if err := os.RemoveAll(r.state); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(away, r.state); err != nil {
 		t.Fatal(err)
 	}
+	r.must(nil, "up")
 	c.shows("daemon up")
 	r.must(nil, "reserve", r.repo("in-the-old-one"), "--profile", "worker")
 	c.shows("in-the-old-one")

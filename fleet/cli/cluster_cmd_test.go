@@ -146,6 +146,7 @@ func TestARunningFleetMovesIntoTheClusterAndBackWithoutEndingAMember(t *testing.
 	before = kite.pids()
 
 	crane.must(nil, "up")
+	kite.await("crane is there", func() bool { return kite.clusterStatus("crane").State == "present" })
 	if _, stderr, code := kite.fleetdeck("cluster", "export"); code != 3 || !strings.Contains(stderr, "crane") {
 		t.Errorf("export with a slot while others are there: exit %d, %s, want 3", code, stderr)
 	}

@@ -5,7 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -212,14 +212,12 @@ func TestMouseClicksOnlyWhereItIsTurnedOn(t *testing.T) {
 	r, _ := newOperated(t, "mouse = true\n", "api", "billing", "docs")
 	c := r.open(120, 40)
 	c.shows("daemon up")
-	c.r.await("docs is listed", func() bool { return c.row("docs") != "" })
-	line := 1
-	for _, l := range strings.Split(c.text(), "\n") {
-		if regexp.MustCompile(`^ . \S*/docs `).MatchString(l) {
-			break
-		}
-		line++
-	}
+	line := 0
+	c.r.await("all are listed", func() bool {
+		row, text := c.row("docs"), c.text()
+		line = 1 + slices.IndexFunc(strings.Split(text, "\n"), func(l string) bool { return strings.HasPrefix(l, row) })
+		return row != "" && line > 0 && strings.Contains(text, "Trees 3")
+	})
 	c.keys(fmt.Sprintf("\x1b[<0;10;%dM\x1b[<0;10;%dm", line, line))
 	c.until("a click", func() bool { return strings.HasPrefix(c.row("docs"), "▌") })
 	c.keys("q")

@@ -199,27 +199,41 @@ func (f *consoleFleet) settled(ctx context.Context, out fleet.Outcome) (fleet.Ou
 	if node == "" {
 		return f.dispatch.Wait(ctx, out)
 	}
-	began, held := time.Now(), false
-	for rev := uint64(0); ; {
-		snap, err := f.live.Snapshot(ctx, rev)
-		if err != nil {
-			return out, err
+	hosts := &allHosts{s: f.session}
+	until := time.Now().Add(f.conf.Grace + sendMargin)
+	var seen fleet.Snapshot
+	for time.Now().Before(until) {
+		looking, cancel := context.WithTimeout(ctx, askFate)
+		if snap, err := f.live.Snapshot(looking, seen.Rev); err == nil {
+			seen = snap
 		}
-		rev = snap.Rev
-		switch state := heldAs(snap.Nodes, node, out.Reservation); {
-		case state == "member":
+		cancel()
+		if ctx.Err() != nil {
+			return out, ctx.Err()
+		}
+		switch heldAs(seen.Nodes, node, out.Reservation) {
+		case "member":
 			return out, nil
-		case state != "":
-			held = true
-		case held:
-			err := fleet.Refuse(fleet.CodeLaunchFailed, "its launch on node %s has ended before it was listed", node).
-				WithHint("'fleetdeck events' on that node says why")
-			return refusedOutcome(out, err), err
-		case time.Since(began) > f.conf.Grace:
-			return out, nil // it came and went unseen
+		case "": // it has ended, or has not been seen here yet: its own host knows
+			status, err := hosts.Reservation(ctx, out.Tree, out.Reservation)
+			r := status.Failed
+			if err != nil && fleet.RefusalOf(err) != nil && fleet.RefusalOf(err).Code == fleet.CodeNotFound {
+				r = fleet.RefusalOf(err)
+			}
+			switch {
+			case r != nil:
+				r = fleet.Refuse(r.Code, "its launch on node %s has ended: %s", node, r.Message).WithHint("%s", r.Hint)
+				return refusedOutcome(out, r), r
+			case status.Member != nil:
+				return out, nil
+			}
 		}
 	}
+	return out, nil // nobody can say: its host is not to be reached, which is shown
 }
+
+// askFate is how long a look waits for news of a launch on another host.
+const askFate = time.Second
 
 // heldAs is the state of what node holds under a reservation; empty where it holds nothing.
 func heldAs(nodes []fleet.Node, node, reservation string) string {

@@ -48,8 +48,18 @@ var languages = []language{
 	{name: "Java", file: "Dispatch.java", run: []string{"java"}, needs: [][]string{{"javac", "--release", "17", "-version"}, {"java", "-version"}}},
 }
 
-// missing says what l needs and is not here, or nothing.
-func (l language) missing() string {
+// lacks says by name of a language what it needs and is not here, or nothing. It is looked for once: a JVM takes its time.
+var lacks = sync.OnceValue(func() map[string]string {
+	m := map[string]string{}
+	for _, l := range languages {
+		m[l.name] = l.look()
+	}
+	return m
+})
+
+func (l language) missing() string { return lacks()[l.name] }
+
+func (l language) look() string {
 	for _, need := range l.needs {
 		if out, err := exec.Command(need[0], need[1:]...).CombinedOutput(); err != nil {
 			return fmt.Sprintf("%s: %v %s", strings.Join(need, " "), err, out)

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(cli.Main(os.Args[1:], cli.Build{Version: "test"}))
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")) // hundreds of processes would sleep a second each
-	etcdrun.Parallel(3 * runtime.GOMAXPROCS(0))
+	etcdrun.Parallel(4 * runtime.GOMAXPROCS(0))
 	code := m.Run()
 	removeInstalled()
 	os.Exit(code)

@@ -45,6 +45,7 @@ func endsFenced(t *testing.T, term launch.Terminal, until time.Duration) {
 }
 
 func TestAFencedAgentEndsWithAllOfItsOwnWhenNobodyIsLeftToTell(t *testing.T) {
+	t.Parallel()
 	spec := specOf(t, "tree")
 	cmd, said := startElsewhere(t, spec)
 	if said != "started" {
@@ -73,6 +74,7 @@ func TestAFencedAgentEndsWithAllOfItsOwnWhenNobodyIsLeftToTell(t *testing.T) {
 }
 
 func TestAFenceIsMovedOnAndNeverBack(t *testing.T) {
+	t.Parallel()
 	spec := specOf(t, "idle")
 	term := start(t, spec)
 	s := running(t, term)
@@ -91,6 +93,7 @@ func TestAFenceIsMovedOnAndNeverBack(t *testing.T) {
 
 // TestAHolderThatWakesAfterItsFenceEndsItsAgent pauses it, so that another word reaches it only after its moment.
 func TestAHolderThatWakesAfterItsFenceEndsItsAgent(t *testing.T) {
+	t.Parallel()
 	spec := specOf(t, "idle")
 	term := start(t, spec)
 	s := running(t, term)
@@ -111,6 +114,7 @@ func TestAHolderThatWakesAfterItsFenceEndsItsAgent(t *testing.T) {
 }
 
 func TestAFenceWaitsForNoPatience(t *testing.T) {
+	t.Parallel()
 	spec := specOf(t, "stubborn")
 	term := start(t, spec)
 	printed(t, term, "stubborn ")
@@ -124,6 +128,7 @@ func TestAFenceWaitsForNoPatience(t *testing.T) {
 }
 
 func TestAnAgentThatEndsByItselfIsNotCalledFenced(t *testing.T) {
+	t.Parallel()
 	spec := specOf(t, "cat")
 	term := start(t, spec)
 	printed(t, term, "up")

@@ -39,6 +39,7 @@ func startElsewhere(t *testing.T, spec launch.Spec) (*exec.Cmd, string) {
 }
 
 func TestAnAgentSurvivesTheDeathOfItsStarter(t *testing.T) {
+	t.Parallel()
 	spec := specOf(t, "cat")
 	cmd, said := startElsewhere(t, spec)
 	if said != "started" {
@@ -62,6 +63,7 @@ func TestAnAgentSurvivesTheDeathOfItsStarter(t *testing.T) {
 }
 
 func TestTheExitIsKnownAfterHolderAndStarterAreGone(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name  string
 		agent []string
@@ -74,6 +76,7 @@ func TestTheExitIsKnownAfterHolderAndStarterAreGone(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			spec := specOf(t, tt.agent...)
 			cmd, _ := startElsewhere(t, spec)
 			cmd.Process.Kill()
@@ -109,6 +112,7 @@ func TestTheExitIsKnownAfterHolderAndStarterAreGone(t *testing.T) {
 }
 
 func TestAKilledHolderCostsOneAgentAndLeavesNoProcess(t *testing.T) {
+	t.Parallel()
 	spec, other := specOf(t, "tree"), specOf(t, "idle")
 	term, neighbour := start(t, spec), start(t, other)
 	printed(t, term, "up")
@@ -133,6 +137,7 @@ func TestAKilledHolderCostsOneAgentAndLeavesNoProcess(t *testing.T) {
 }
 
 func TestASlowHolderIsNotTakenForDead(t *testing.T) {
+	t.Parallel()
 	spec := specOf(t, "idle")
 	term := start(t, spec)
 	s := running(t, term)
@@ -236,6 +241,7 @@ func TestNothingIsStartedThatCouldNotBeKept(t *testing.T) {
 }
 
 func TestADeadlineEndsTheAgentWithAllItsProcesses(t *testing.T) {
+	t.Parallel()
 	spec := specOf(t, "tree")
 	spec.Deadline = fleet.DeadlineAfter(process.Now(), 3*time.Second)
 	cmd, _ := startElsewhere(t, spec)
@@ -262,6 +268,7 @@ func TestADeadlineEndsTheAgentWithAllItsProcesses(t *testing.T) {
 }
 
 func TestAConfirmedAgentOutlivesItsDeadline(t *testing.T) {
+	t.Parallel()
 	spec := specOf(t, "idle")
 	spec.Deadline = fleet.DeadlineAfter(process.Now(), 1500*time.Millisecond)
 	term := start(t, spec)
@@ -279,6 +286,7 @@ func TestAConfirmedAgentOutlivesItsDeadline(t *testing.T) {
 }
 
 func TestStopEndsTheWholeTree(t *testing.T) {
+	t.Parallel()
 	term := start(t, specOf(t, "tree"))
 	printed(t, term, "up")
 	away, child := pidAfter(t, term, "forked "), pidAfter(t, term, "stubborn ")
@@ -309,6 +317,7 @@ func TestASecondStopHurriesTheFirst(t *testing.T) {
 }
 
 func TestAnExitedAgentLeavesNothingInItsTree(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, agent string
 	}{
@@ -320,6 +329,7 @@ func TestAnExitedAgentLeavesNothingInItsTree(t *testing.T) {
 			if tt.agent == "scrub" && runtime.GOOS != "linux" {
 				t.Skip("SKIPPED: only Linux hands orphans to the holder")
 			}
+			t.Parallel()
 			term := start(t, specOf(t, tt.agent))
 			left := pidAfter(t, term, "stubborn ")
 			if s := exited(t, term); s.Exit.Reason != "" || s.Exit.Code == 137 {

@@ -116,6 +116,7 @@ func TestAFollowerAnswersForTheCursorOnce(t *testing.T) {
 }
 
 func TestASilentFollowerDoesNotKeepTheAgentWaiting(t *testing.T) {
+	t.Parallel()
 	spec := specOf(t, "ask", "\x1b[6n", "6")
 	spec.Argv = append([]string{"/bin/sh", "-c", `read -r go; exec "$@"`, "sh"}, spec.Argv...)
 	term := start(t, spec)
@@ -171,6 +172,7 @@ func TestFollowersGetTheSameStream(t *testing.T) {
 }
 
 func TestTheLastBytesComeBeforeTheExit(t *testing.T) {
+	t.Parallel()
 	spec := specOf(t, "exit", "4")
 	spec.Argv = append([]string{"/bin/sh", "-c", `read -r go; exec "$@"`, "sh"}, spec.Argv...)
 	term := start(t, spec)
@@ -228,6 +230,7 @@ func TestTheLogIsBounded(t *testing.T) {
 }
 
 func TestAFloodNeitherGrowsTheHolderNorBlocksStop(t *testing.T) {
+	t.Parallel()
 	term := start(t, specOf(t, "flood"))
 	s := running(t, term)
 	stuck := follow(t, term, launch.FollowOptions{Output: true}) // nobody reads it

@@ -57,5 +57,15 @@ type Endpoint struct {
 	Revision  int64   `json:"revision,omitempty"`
 	Bytes     int64   `json:"bytes,omitempty"` // of its database, in use
 	LatencyMS float64 `json:"latency_ms,omitempty"`
-	Error     string  `json:"error,omitempty"`
+	// Full says that the database has reached etcd's quota: what is written is refused until a hand has made room.
+	Full  bool   `json:"full,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Trouble is what is wrong with the server, or nothing.
+func (e Endpoint) Trouble() string {
+	if e.Error == "" && e.Full {
+		return "its database is full: it takes no more writes"
+	}
+	return e.Error
 }

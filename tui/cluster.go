@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,6 +115,8 @@ func (m *Model) etcd() string {
 		return m.faint.of("asking etcd")
 	case m.ix.File.Error != "":
 		return m.danger.of("etcd unreadable")
+	case slices.ContainsFunc(c.Endpoints, func(e fleet.Endpoint) bool { return e.Full }):
+		return m.danger.of("× etcd full") // one full server is enough for none to take a write
 	}
 	well, leader, latency := 0, "", 0.0
 	for _, e := range c.Endpoints {

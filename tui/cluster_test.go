@@ -138,6 +138,21 @@ func TestAPartitionIsShownAsStaleDataAndNeverAsAnEmptyFleet(t *testing.T) {
 	}
 }
 
+// Where etcd takes no more writes nobody can be sent anywhere, though all that is shown is true.
+func TestAFullEtcdIsShown(t *testing.T) {
+	for _, size := range []struct{ w, h int }{{80, 24}, {120, 40}} {
+		m := still(example(instant(0)), size.w, size.h, Options{Home: home})
+		manyHosts(m, func(s *fleet.Snapshot) { s.Cluster.Endpoints[1].Full = true })
+		typed(m, "8")
+		if text := ansi.Strip(m.View().Content); !strings.Contains(text, "etcd full") || !strings.Contains(text, "live") {
+			t.Errorf("at %dx%d the console shows:\n%s", size.w, size.h, text)
+		}
+		if text := ansi.Strip(m.View().Content); size.w > 80 && !strings.Contains(text, "its database is full") {
+			t.Errorf("its servers are shown as:\n%s", text)
+		}
+	}
+}
+
 // What never was heard is told apart from a fleet without other hosts.
 func TestAClusterThatWasNeverHeardIsSaidToBe(t *testing.T) {
 	m := still(example(instant(0)), 120, 40, Options{Home: home})

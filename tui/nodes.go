@@ -147,8 +147,8 @@ func (m *Model) servers(w int) []string {
 	out := []string{"", " " + m.strong.of("etcd") + m.faint.of(cut(" · fleet "+c.Fleet+" · "+heard, w-6))}
 	for _, e := range c.Endpoints {
 		name := cmp.Or(e.Name, e.URL)
-		if e.Error != "" {
-			out = append(out, " "+m.danger.of("×")+" "+cut(name+"  "+e.Error, w-4))
+		if trouble := e.Trouble(); trouble != "" {
+			out = append(out, " "+m.danger.of("×")+" "+cut(name+"  "+trouble, w-4))
 			continue
 		}
 		glyph, leads := "○", ""

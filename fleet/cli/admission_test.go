@@ -33,7 +33,7 @@ func (r *rig) spellings(path string) []string {
 	}
 	bind := filepath.Join(r.dir, "bind-"+filepath.Base(path))
 	if os.Getuid() == 0 && os.Mkdir(bind, 0o755) == nil && exec.Command("mount", "--bind", path, bind).Run() == nil {
-		r.t.Cleanup(func() { exec.Command("umount", bind).Run() })
+		r.t.Cleanup(func() { exec.Command("umount", "--lazy", bind).Run() })
 		names = append(names, bind)
 	} else {
 		r.t.Log("no bind mount here: that spelling is left out")

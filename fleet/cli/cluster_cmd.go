@@ -188,7 +188,7 @@ func (s *session) printCluster(r clusterReport) error {
 		if e.Version != "" {
 			latency, revision, data = fmt.Sprintf("%.1f ms", e.LatencyMS), fmt.Sprint(e.Revision), fmt.Sprintf("%.1f MB", float64(e.Bytes)/1e6)
 		}
-		t.row(e.URL, e.Name, e.Version, leader, latency, revision, data, e.Error)
+		t.row(e.URL, e.Name, e.Version, leader, latency, revision, data, e.Trouble())
 	}
 	if err := t.flush(); err != nil || len(r.Nodes) == 0 && len(r.Slots) == 0 {
 		return err

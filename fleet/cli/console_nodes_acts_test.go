@@ -58,7 +58,7 @@ func TestTheConsoleActsOnAMemberOfAnotherHost(t *testing.T) {
 	}
 	kite.step("its screen is seen", func(t *testing.T) {
 		c.keys("2")
-		c.untilShown("the member", `web +crane +types`)
+		c.untilShown("the member", `web +crane +`)
 		c.untilShown("its screen", `│ ready`)
 	})
 	kite.step("it is told", func(t *testing.T) {

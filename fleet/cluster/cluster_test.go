@@ -31,6 +31,7 @@ func TestOneNode(t *testing.T) {
 		"a slot is held once, however many hosts ask":               slotsAreHeldOnce,
 		"tree and slot come and go together":                        treeAndSlotTogether,
 		"a slot is kept by its member, and given back with its end": slotOfAMember,
+		"what an ended member still holds is waited for":            endedMember,
 		"a member's tree is taken whatever a roster says":           memberWithoutRoster,
 		"a host with another slot table is refused, and told":       otherTable,
 		"nobody is sent to a host whose daemon is not there":        noDaemon,
@@ -362,4 +363,34 @@ func TestAClusterThatIsAwayRefusesWithinTheWindowAndNamesItsEndpoints(t *testing
 	}
 	etcd.Run(0)
 	reserve(t, l, draft("/src/api"))
+}
+
+// Its daemon gives it back a moment after it tells of the end.
+func endedMember(t *testing.T, l *Ledger) {
+	mine := reserve(t, l, architect("/src/api"))
+	bind(t, l, mine)
+	ended := fleet.Roster{Members: []fleet.Member{{ID: "M" + mine.ID, Tree: "/src/api", Reservation: mine.ID, State: fleet.StateExited}}}
+	seen := func(context.Context) (fleet.Roster, error) { return ended, nil } // asked once etcd was
+	for _, d := range []ledger.Draft{architect("/src/api"), draft("/src/api")} {
+		if _, err := l.Reserve(t.Context(), 300*time.Millisecond, d, seen); codeOf(err) != fleet.CodeTreeOccupied {
+			t.Errorf("while it is held: %v, want %s", err, fleet.CodeTreeOccupied)
+		}
+	}
+	other := reserve(t, l, architect("/src/other"))
+	if _, err := l.Reserve(t.Context(), 300*time.Millisecond, architect("/src/web"), seen); codeOf(err) != fleet.CodeSlotUnavailable {
+		t.Errorf("while its slot is held: %v, want %s", err, fleet.CodeSlotUnavailable)
+	}
+	givesBack := func(context.Context) (fleet.Roster, error) {
+		go l.Vacate(context.WithoutCancel(t.Context()), window, mine.ID)
+		return ended, nil
+	}
+	e, err := l.Reserve(t.Context(), window, architect("/src/web"), givesBack)
+	if err != nil || e.Slot != mine.Slot || e.Slot == other.Slot {
+		t.Fatalf("once its slot is given back: %+v, %v", e, err)
+	}
+	bind(t, l, e)
+	ended.Members[0].Reservation, mine = e.ID, e
+	if e, err := l.Reserve(t.Context(), window, draft("/src/web"), givesBack); err != nil {
+		t.Errorf("once its tree is given back: %+v, %v", e, err)
+	}
 }

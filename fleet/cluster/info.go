@@ -2,10 +2,12 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"fleetdeck/fleet"
@@ -79,6 +81,7 @@ func ask(ctx context.Context, c *clientv3.Client, url string) (e fleet.Endpoint,
 	}
 	id = res.Header.MemberId
 	e.Version, e.Leader, e.Revision, e.Bytes = res.Version, res.Leader == id, res.Header.Revision, res.DbSizeInUse
+	e.Full = slices.ContainsFunc(res.Errors, func(alarm string) bool { return strings.Contains(alarm, pb.AlarmType_NOSPACE.String()) })
 	if res.Leader == 0 {
 		e.Error = "it knows of no leader"
 	}

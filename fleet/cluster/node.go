@@ -106,7 +106,7 @@ func (l *Ledger) appear(ctx context.Context, p Presence) (clientv3.LeaseID, erro
 		res, err := l.txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(l.keys.here()), "=", was)},
 			[]clientv3.Op{clientv3.OpPut(l.keys.here(), string(value), clientv3.WithLease(lease.ID))}, nil)
 		if err != nil {
-			return 0, err // what it wrote, if it did, ends by itself or is written over
+			return lease.ID, err // what it wrote, if it did, ends with the lease or is written over
 		}
 		if res.Succeeded {
 			return lease.ID, nil

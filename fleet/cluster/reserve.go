@@ -44,6 +44,9 @@ func (l *Ledger) reserve(ctx context.Context, window time.Duration, draft ledger
 	if err != nil {
 		return fleet.Entry{}, err
 	}
+	for _, m := range roster.Members {
+		w.ended[m.Reservation] = !m.Alive()
+	}
 	for _, t := range w.hold.Trees {
 		if h := fleet.Occupancy(t, nil, roster, l.Now()); !h.Free(draft.BesideForeign) {
 			return fleet.Entry{}, h.Refusal(t, l.Now())
@@ -66,10 +69,15 @@ type want struct {
 	limited bool
 	// fences must stand when it is made.
 	fences []Fence
+	// ended is the reservations of this host's members that have ended: what they still hold is on its way back.
+	ended map[string]bool
 }
 
+// leavingError is a refusal that will not stand for long: who is in the way has ended.
+type leavingError struct{ error }
+
 func (l *Ledger) want(draft ledger.Draft) (*want, error) {
-	w := &want{l: l, grace: draft.Grace, renew: draft.Renew, hold: hold{
+	w := &want{l: l, ended: map[string]bool{}, grace: draft.Grace, renew: draft.Renew, hold: hold{
 		ID: draft.ID, State: reserved, Node: l.Node, Role: draft.Role, Profile: draft.Profile, Dispatcher: draft.Dispatcher,
 	}}
 	if w.hold.ID == "" {
@@ -174,7 +182,10 @@ func (w *want) judge(seen *clientv3.TxnResponse) (r ready, err error) {
 			if err != nil {
 				return r, err
 			}
-			if h.ID != w.hold.ID {
+			switch {
+			case w.ended[h.ID]:
+				return r, leavingError{h.inTheWay(t, w.l.Now())}
+			case h.ID != w.hold.ID:
 				return r, h.inTheWay(t, w.l.Now())
 			}
 		}
@@ -200,21 +211,30 @@ func (w *want) choose(taken *clientv3.GetResponse, mine *hold) (string, error) {
 		by[string(kv.Key)] = string(kv.Value)
 	}
 	var holders []string
+	leaving := false
 	for _, name := range w.slots {
 		id, isTaken := by[w.l.keys.slot(w.hold.Role, w.hold.Profile, name)]
 		if !isTaken {
 			return name, nil
 		}
-		holders = append(holders, name+" by reservation "+id)
+		holders, leaving = append(holders, name+" by reservation "+id), leaving || w.ended[id]
 	}
-	return "", slotsTaken(w.hold.Role, w.hold.Profile, holders)
+	err := slotsTaken(w.hold.Role, w.hold.Profile, holders)
+	if leaving {
+		err = leavingError{err}
+	}
+	return "", err
 }
 
 // take carries w out, from what was seen last until etcd has decided: held, refused, or, with the window over, unknown.
 func (l *Ledger) take(ctx context.Context, w *want, seen *clientv3.TxnResponse) (fleet.Entry, error) {
 	for {
 		r, err := w.judge(seen)
-		if errors.Is(err, errAbsent) && pause(ctx) { // it answers its socket, so it may be here in a moment
+		leaving, isLeaving := err.(leavingError)
+		if isLeaving {
+			err = leaving.error
+		}
+		if (isLeaving || errors.Is(err, errAbsent)) && pause(ctx) { // the host answers its socket, so it may be here in a moment
 			again, lerr := w.look(ctx)
 			if lerr == nil {
 				seen = again

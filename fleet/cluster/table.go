@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"fleetdeck/fleet"
@@ -184,15 +183,8 @@ func (l *Ledger) tryLease(ctx context.Context, window time.Duration, c *Checked)
 
 // diagnosed says of an error what is to be mended, where that can be told.
 func (l *Ledger) diagnosed(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.Is(err, rpctypes.ErrPermissionDenied):
-		return fleet.Refuse(fleet.CodeNotAllowed, "this host may not read and write below %s: %w", l.keys.root(), err).
-			WithHint("let etcd's root run 'etcdctl role grant-permission ROLE readwrite %s --prefix=true' for its role", l.keys.root())
-	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrUserNotFound):
-		return fleet.Refuse(fleet.CodeNotAllowed, "etcd does not know who this host is: %w", err).
-			WithHint("set cert and key, or username and password_file, in [cluster]")
 	}
 	r, said := fleet.RefusalOf(err), err.Error()
 	if r == nil || r.Code != fleet.CodeClusterUnreachable {

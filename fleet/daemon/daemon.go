@@ -86,7 +86,7 @@ type Daemon struct {
 
 	mu       sync.Mutex // guards what follows
 	tended   map[string]*tender
-	vacating map[string]bool // the reservations that are being given back
+	vacating map[string]chan struct{} // the reservations that are being given back; closed once that was tried
 }
 
 // pool is the slots as the daemon uses them: a [slots.Pool].
@@ -114,7 +114,7 @@ func run(ctx context.Context, opts Options, slots pool) error {
 	if span := opts.Fencing.Span; span > 0 { // what was lost is to be held again before a fence is over
 		opts.RetakeEvery = min(opts.RetakeEvery, span/parts)
 	}
-	d := &Daemon{Options: opts, pool: slots, since: opts.Now().Wall.UTC(), tended: map[string]*tender{}, vacating: map[string]bool{}}
+	d := &Daemon{Options: opts, pool: slots, since: opts.Now().Wall.UTC(), tended: map[string]*tender{}, vacating: map[string]chan struct{}{}}
 	d.ctx, d.cancel = context.WithCancelCause(ctx)
 	defer d.cancel(nil)
 

@@ -134,7 +134,7 @@ func TestNobodyIsFencedUnlessThatIsAskedFor(t *testing.T) {
 // TestAMemberWithoutASlotIsNotFenced has a fenced one beside it: what it holds is of this host alone, and nobody else gets it.
 func TestAMemberWithoutASlotIsNotFenced(t *testing.T) {
 	r, g := startFenced(t, 3*time.Second)
-	dev, err := r.dispatchAs("one", fleet.RoleDev)
+	dev, err := r.dispatchAs("one", fleet.RoleDev, "worker")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ type fickle struct {
 	asked   int // with claims
 	calls   int
 	vacated []string
-	undead  string // a reservation that Held says a member has, until it is vacated
+	slow    time.Duration // how long it takes to give back
+	undead  string        // a reservation that Held says a member has, until it is vacated
 }
 
 func (f *fickle) Held(ctx context.Context) (map[string]bool, error) {
@@ -58,6 +59,10 @@ func (f *fickle) Retake(_ context.Context, claims []ledger.Claim) ([]ledger.Reta
 }
 
 func (f *fickle) Vacate(ctx context.Context, window time.Duration, id string) error {
+	f.mu.Lock()
+	slow := f.slow
+	f.mu.Unlock()
+	time.Sleep(slow)
 	f.mu.Lock()
 	f.vacated = append(f.vacated, id)
 	if f.undead == id {
@@ -226,4 +231,31 @@ func TestWhatIsHeldAgainForAMemberThatEndedIsGivenBack(t *testing.T) {
 		undead(out.Reservation)
 		r.await("it is given back", gone)
 	}
+}
+
+// Who was told that a member has ended, or a launch failed, dispatches again at once.
+func TestWhoIsToldOfAnEndFindsItsPlaceGivenBack(t *testing.T) {
+	r, f := startFickle(t)
+	f.mu.Lock()
+	f.slow = 200 * time.Millisecond
+	f.mu.Unlock()
+	givenBack := func(id string) {
+		t.Helper()
+		if !f.sees(func() bool { return slices.Contains(f.vacated, id) }) {
+			t.Errorf("reservation %s was not given back by then", id)
+		}
+	}
+	out, err := r.dispatch("one")
+	if err == nil {
+		err = r.client.Stop(t.Context(), out.Member)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	givenBack(out.Reservation)
+	out, err = r.dispatchAs("two", fleet.RoleDev, "dies")
+	if refusal := fleet.RefusalOf(err); refusal == nil || refusal.Code != fleet.CodeLaunchFailed {
+		t.Fatalf("dispatch of what dies: %v, want %s", err, fleet.CodeLaunchFailed)
+	}
+	givenBack(out.Reservation)
 }

@@ -84,6 +84,9 @@ const oneArchitect = `
 grace = "90s"
 [profiles.worker]
 command = ["sh", "-c", "exec sleep 600"]
+[profiles.dies]
+command = ["sh", "-c", "exit 3"]
+ready = "output"
 [[slots]]
 name = "architect-1"
 role = "architect"
@@ -167,11 +170,11 @@ func (r *running) down(members bool) {
 // dispatch sends an architect into a new tree and waits until it is listed.
 func (r *running) dispatch(name string) (fleet.Outcome, error) {
 	r.t.Helper()
-	return r.dispatchAs(name, "architect")
+	return r.dispatchAs(name, "architect", "worker")
 }
 
-// dispatchAs is dispatch of another role.
-func (r *running) dispatchAs(name, role string) (fleet.Outcome, error) {
+// dispatchAs is dispatch of another role and profile.
+func (r *running) dispatchAs(name, role, profile string) (fleet.Outcome, error) {
 	r.t.Helper()
 	tree := filepath.Join(r.dir, name)
 	if out, err := exec.Command("git", "init", "--quiet", tree).CombinedOutput(); err != nil {
@@ -180,7 +183,7 @@ func (r *running) dispatchAs(name, role string) (fleet.Outcome, error) {
 	d := &dispatch.Dispatcher{Ledger: r.ledger(), Daemon: r.client, LockWait: r.conf.LockWait, Grace: r.conf.Grace, Now: process.Now}
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	out, err := d.Dispatch(ctx, fleet.Order{Tree: tree, Role: role, Profile: "worker"})
+	out, err := d.Dispatch(ctx, fleet.Order{Tree: tree, Role: role, Profile: profile})
 	if err == nil {
 		out, err = d.Wait(ctx, out)
 	}

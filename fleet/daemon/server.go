@@ -119,6 +119,7 @@ func (d *Daemon) getLaunch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	d.awaitGivenBack(r.Context(), rec)
 	return writeJSON(w, http.StatusOK, launchStatus(rec))
 }
 
@@ -128,6 +129,7 @@ func (d *Daemon) getReservation(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return fleet.Refuse(fleet.CodeNotFound, "no spawn was accepted for reservation %s", plain.Clean(r.PathValue("id"), 80))
 	}
+	d.awaitGivenBack(r.Context(), rec)
 	return writeJSON(w, http.StatusOK, launchStatus(rec))
 }
 

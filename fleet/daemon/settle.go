@@ -19,27 +19,51 @@ func (d *Daemon) settle(rec record) {
 // vacate gives back what a launch that failed, or a member that ended, held in the ledger. A tree that was made for a launch that failed
 // is taken back before that, while nobody else can be sent there.
 func (d *Daemon) vacate(rec record) {
-	if !d.beginVacating(rec.Reservation) {
+	begun := d.beginVacating(rec.Reservation)
+	if begun == nil {
 		return
 	}
 	d.tending.Go(func() {
+		tried := sync.OnceFunc(func() { close(begun) })
+		defer tried()
 		defer d.endVacating(rec.Reservation)
 		if rec.Step == stepFailed && rec.Made != nil {
 			d.takeBack(rec)
 		}
-		d.untilDone(rec, d.Ledger.Vacate, func() bool { return false })
+		vacate := func(ctx context.Context, window time.Duration, id string) error {
+			defer tried()
+			return d.Ledger.Vacate(ctx, window, id)
+		}
+		d.untilDone(rec, vacate, func() bool { return false })
 	})
 }
 
-// beginVacating reports whether it is not under way yet.
-func (d *Daemon) beginVacating(id string) bool {
+// beginVacating gives what is to be closed once it was tried, or nil where it is under way.
+func (d *Daemon) beginVacating(id string) chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.vacating[id] {
-		return false
+	if d.vacating[id] != nil {
+		return nil
 	}
-	d.vacating[id] = true
-	return true
+	d.vacating[id] = make(chan struct{})
+	return d.vacating[id]
+}
+
+// awaitGivenBack waits until what rec held was given back, if it has ended, so that who is told of the end finds its place free. A
+// ledger that does not answer is waited for no longer than one try takes.
+func (d *Daemon) awaitGivenBack(ctx context.Context, rec record) {
+	d.mu.Lock()
+	tried := d.vacating[rec.Reservation]
+	d.mu.Unlock()
+	if tried == nil || !rec.over() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.Config.LockWait)
+	defer cancel()
+	select {
+	case <-tried:
+	case <-ctx.Done():
+	}
 }
 
 func (d *Daemon) endVacating(id string) {

@@ -28,6 +28,7 @@ func (d *Daemon) deleteMember(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	rec, _ = d.reg.get(rec.ID)
+	d.awaitGivenBack(r.Context(), rec)
 	return writeJSON(w, http.StatusOK, rec.member())
 }
 

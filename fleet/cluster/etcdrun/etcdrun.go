@@ -51,6 +51,8 @@ type Options struct {
 	CA, Cert, Key string
 	// Fsync has each write go through to the disk, for figures. Tests kill processes and no machines, so they do without.
 	Fsync bool
+	// Quota is how many bytes the database of a node may have before it takes no more writes. Zero means etcd's own limit.
+	Quota int64
 }
 
 // Start starts n nodes on the loopback with empty data, which end with the test.
@@ -134,7 +136,7 @@ func (c *Cluster) Run(i int) {
 	}
 	n := c.nodes[i]
 	args := append(n.enter[:len(n.enter):len(n.enter)], c.exe, "-name", n.name, "-dir", n.dir, "-client", n.client, "-peer", n.peer, "-nodes", strings.Join(all, ","),
-		"-socket", n.socket, "-ca", c.options.CA, "-cert", c.options.Cert, "-key", c.options.Key, fmt.Sprintf("-fsync=%t", c.options.Fsync))
+		"-socket", n.socket, "-ca", c.options.CA, "-cert", c.options.Cert, "-key", c.options.Key, fmt.Sprintf("-fsync=%t", c.options.Fsync), fmt.Sprintf("-quota=%d", c.options.Quota))
 	cmd := exec.Command(args[0], args[1:]...)
 	var said strings.Builder
 	cmd.Stderr = &said

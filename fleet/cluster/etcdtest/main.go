@@ -33,6 +33,7 @@ func run() error {
 	cert := flag.String("cert", "", "this node's certificate, for clients")
 	key := flag.String("key", "", "its key")
 	sync := flag.Bool("fsync", false, "write through to the disk, as a server does that is none of a test's")
+	quota := flag.Int64("quota", 0, "bytes that its database may have; 0 means etcd's own limit")
 	flag.Parse()
 
 	cfg := embed.NewConfig()
@@ -40,6 +41,7 @@ func run() error {
 	// Tests kill the process, not the machine: what it wrote is in the page cache still.
 	cfg.UnsafeNoFsync = !*sync
 	cfg.LogLevel = "error"
+	cfg.QuotaBackendBytes = *quota
 	clientURL, err := url.Parse(*client)
 	if err != nil {
 		return fmt.Errorf("client URL: %w", err)

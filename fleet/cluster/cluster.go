@@ -155,18 +155,19 @@ func once[T any](ctx context.Context, l *Ledger, ask func(context.Context, *clie
 
 // denied says of an answer of etcd that is a no what is to be mended, where that can be told.
 func (l *Ledger) denied(err error) error {
+	at := strings.Join(l.Endpoints, ", ")
 	switch {
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		return fleet.Refuse(fleet.CodeClusterUnreachable, "etcd at %s takes no more writes, since its database is full: %w", strings.Join(l.Endpoints, ", "), err).
+		return fleet.Refuse(fleet.CodeClusterUnreachable, "etcd at %s takes no more writes, since its database is full: %w", at, err).
 			WithHint("nothing was changed, and members go on running; make room as docs/cluster.md has it: compact, defrag, and disarm the alarm")
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
-		return fleet.Refuse(fleet.CodeNotAllowed, "this host may not read and write below %s: %w", l.keys.root(), err).
+		return fleet.Refuse(fleet.CodeNotAllowed, "etcd at %s does not let this host read and write below %s: %w", at, l.keys.root(), err).
 			WithHint("let etcd's root run 'etcdctl role grant-permission ROLE readwrite %s --prefix=true' for its role", l.keys.root())
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrUserNotFound):
-		return fleet.Refuse(fleet.CodeNotAllowed, "etcd does not know who this host is: %w", err).
+		return fleet.Refuse(fleet.CodeNotAllowed, "etcd at %s does not know who this host is: %w", at, err).
 			WithHint("set cert and key, or username and password_file, in [cluster]")
 	}
-	return fmt.Errorf("etcd at %s: %w", strings.Join(l.Endpoints, ", "), err)
+	return fmt.Errorf("etcd at %s: %w", at, err)
 }
 
 // txn commits a transaction once. On errLost nobody knows.

@@ -105,6 +105,8 @@ type clusterReport struct {
 	fleet.ClusterInfo
 	Nodes []nodeReport `json:"nodes"`
 	Slots []fleet.Slot `json:"slots"`
+	// SlotsDiffer says so where this host has another slot table than the fleet: it is refused then.
+	SlotsDiffer string `json:"slots_differ,omitempty"`
 }
 
 // nodeReport is a host as the cluster knows it.
@@ -144,6 +146,9 @@ func runClusterStatus(ctx context.Context, s *session) error {
 	}
 	if err == nil {
 		r.Slots = s.fleetSlots(nodes)
+		if derr := s.cluster.SlotsDiffer(asking); derr != nil {
+			r.SlotsDiffer = derr.Error()
+		}
 	} else if r.Error == "" {
 		r.Error = err.Error()
 	}
@@ -202,5 +207,9 @@ func (s *session) printCluster(r clusterReport) error {
 		return err
 	}
 	fmt.Fprintln(s.out)
-	return s.printSlots(r.Slots, time.Now())
+	if err := s.printSlots(r.Slots, time.Now()); err != nil || r.SlotsDiffer == "" {
+		return err
+	}
+	s.warn("this host is sent nobody: %s", r.SlotsDiffer)
+	return nil
 }

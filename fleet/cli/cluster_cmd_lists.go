@@ -14,15 +14,32 @@ const slotUnsure = "unsure"
 
 // slotRows adds to this host's slots who of the other hosts has them.
 func (s *session) slotRows(ctx context.Context, here []fleet.Slot) []fleet.Slot {
-	rows := append([]fleet.Slot{}, here...)
 	if s.cluster == nil {
-		return rows
+		return here
 	}
 	nodes, err := s.nodes(ctx)
 	if err == nil {
 		return s.fleetSlots(nodes)
 	}
 	s.warn("only this host's members are shown: %v", err)
+	return s.slotsUnsure(here)
+}
+
+// warnOfSlots says so where the fleet goes by another slot table than this host.
+func (s *session) warnOfSlots(ctx context.Context) {
+	if s.cluster == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.conf.LockWait)
+	defer cancel()
+	if r := fleet.RefusalOf(s.cluster.SlotsDiffer(ctx)); r != nil && r.Code == fleet.CodeSlotsDiffer {
+		s.warn("this host is sent nobody: %v", r)
+	}
+}
+
+// slotsUnsure is this host's slots while nobody can say who of the others has them.
+func (s *session) slotsUnsure(here []fleet.Slot) []fleet.Slot {
+	rows := append([]fleet.Slot{}, here...)
 	for i := range rows {
 		if rows[i].State == fleet.SlotFree {
 			rows[i].State = slotUnsure

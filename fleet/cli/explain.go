@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fleetdeck/fleet"
+	"fleetdeck/fleet/ledger"
 	"fleetdeck/fleet/slots"
 	"fleetdeck/fleet/tree"
 )
@@ -32,6 +33,8 @@ type explanation struct {
 	Lock    fleet.LockInfo   `json:"lock"`
 	Daemon  fleet.DaemonInfo `json:"daemon"`
 	File    fleet.FileInfo   `json:"file"`
+	// Node is this host, in a fleet of many.
+	Node string `json:"node,omitempty"`
 	// Dispatch is what `dispatch` would answer now.
 	Dispatch answerReport `json:"dispatch"`
 	Advice   []string     `json:"advice"`
@@ -159,6 +162,11 @@ func explain(ctx context.Context, s *session, order fleet.Order) (explanation, e
 	e.judge(t, entries, roster)
 	holding := fleet.Occupancy(t, entries, roster, e.at)
 	e.Occupancy, e.Holder = holding.State, holderOf(holding, e.at)
+	if s.cluster == nil || fileErr == nil {
+		filled = s.slotRows(ctx, filled)
+	} else {
+		filled = s.slotsUnsure(filled)
+	}
 	e.Slots = byRole(filled)
 
 	err := firstError(
@@ -167,8 +175,14 @@ func explain(ctx context.Context, s *session, order fleet.Order) (explanation, e
 		fileErr,
 		daemonErr,
 		e.inTheWay(order.BesideForeign),
-		slotFor(s, order, filled),
+		s.configured(order),
 	)
+	if s.cluster == nil {
+		err = firstError(err, slotFor(s, order, filled))
+	} else {
+		e.Node = s.conf.Cluster.Node
+		err = firstError(err, e.foresee(ctx, s, order, t))
+	}
 	e.Dispatch.Outcome = fleet.Accepted
 	if err != nil {
 		e.Dispatch.Outcome, e.Dispatch.Message, e.Dispatch.ExitCode = fleet.Refused, err.Error(), exitCode(err)
@@ -251,14 +265,25 @@ func (e *explanation) allowed(ctx context.Context, s *session) error {
 	return err
 }
 
+// foresee says what etcd would answer to the reservation of t, where anything of it is held by other hosts too.
+func (e *explanation) foresee(ctx context.Context, s *session, order fleet.Order, t fleet.Tree) error {
+	if e.File.Error != "" || e.Tree == "" {
+		return nil
+	}
+	err := s.cluster.Foresee(ctx, s.conf.LockWait, ledger.Draft{Tree: t, Role: order.Role, Profile: order.Profile, Grace: s.conf.Grace})
+	if r := fleet.RefusalOf(err); r != nil && e.Holder == nil {
+		switch r.Code {
+		case fleet.CodeTreeOccupied:
+			e.Occupancy = fleet.Taken
+		case fleet.CodeTreeReserved:
+			e.Occupancy = fleet.Reserved
+		}
+	}
+	return err
+}
+
 // slotFor says whether there is a place for order, by the pool's own rule.
 func slotFor(s *session, order fleet.Order, filled []fleet.Slot) error {
-	if _, ok := s.conf.Profiles[order.Profile]; !ok {
-		return fleet.Refuse(fleet.CodeProfileUnknown, "profile %q is not configured", order.Profile)
-	}
-	if _, ok := s.conf.Roles[order.Role]; !ok {
-		return fleet.Refuse(fleet.CodeRoleUnknown, "role %q is not configured", order.Role)
-	}
 	if !s.conf.Limited(order.Role) {
 		return nil
 	}
@@ -309,6 +334,8 @@ func (e *explanation) advice(err error) []string {
 	case errors.Is(err, tree.ErrNotFound) && len(e.Entries) > 0:
 		add("nobody can work there; what stands in the file for it goes with 'fleetdeck prune', or '" + commandLine("fleetdeck", "release", e.Tree) + "'")
 	case refusal == nil:
+	case e.Holder == nil && (refusal.Code == fleet.CodeTreeOccupied || refusal.Code == fleet.CodeTreeReserved): // it is another host's
+		add(refusal.Hint)
 	case refusal.Code == fleet.CodeTreeOccupied:
 		add("look at it: fleetdeck screen " + e.Holder.ID)
 		add("end it: fleetdeck stop " + e.Holder.ID)
@@ -334,7 +361,7 @@ func (e *explanation) advice(err error) []string {
 	if refusal != nil && e.Holder != nil && queueable(refusal.Code) {
 		add("work beside it: " + commandLine("fleetdeck", "dispatch", "--new-worktree", "BRANCH", e.Tree))
 	}
-	if e.Lock.Holder != nil {
+	if e.Lock.Holder != nil && e.Node == "" {
 		add("if the lock's holder hangs, end it: the lock goes with the process")
 	}
 	return advice

@@ -123,27 +123,35 @@ func (e explanation) lines() []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, plain.Clean(fmt.Sprintf(format, args...), -1)) }
 
-	add("%s is the tree %s (%s).", e.Asked, e.Tree, e.Spelling)
+	where := "the file"
+	if e.Node != "" {
+		where = "etcd"
+	}
+	add("%s is the tree %s (%s).", e.Asked, at(e.Node, e.Tree), e.Spelling)
 	e.holderLines(add)
 	for _, r := range e.Entries {
 		drop := "It may not be dropped"
 		if r.Droppable {
 			drop = "It may be dropped"
 		}
-		add("In the file: reservation %s under %s, %s%s. %s: %s.", orNone(r.ID), r.Tree, r.Verdict, by(r.Dispatcher), drop, r.Why)
+		add("In "+where+": reservation %s under %s, %s%s. %s: %s.", orNone(r.ID), r.Tree, r.Verdict, by(r.Dispatcher), drop, r.Why)
 	}
 	if len(e.Entries) == 0 && e.File.Error == "" {
-		add("In the file: no reservation for it.")
+		add("In %s: no reservation for it.", where)
 	}
-	if e.File.Error != "" {
+	if e.File.Error != "" && e.Node == "" {
 		add("The reservation file cannot be used: %s.", e.File.Error)
+	} else if e.File.Error != "" {
+		add("Nobody can say what other hosts hold: %s.", e.File.Error)
 	}
 	for _, r := range e.Slots {
 		add("Role %s: %d of %d slots free%s.", r.Role, r.Free, len(r.Slots), fillings(r.Slots))
 	}
-	if h := e.Lock.Holder; h != nil {
+	switch h := e.Lock.Holder; {
+	case e.Node != "": // etcd admits
+	case h != nil:
 		add("The admission lock is held by pid %d (%s): a dispatch waits for it up to %s, then gives up with exit code %d.", h.Pid, h.Program, e.lockWait, exitBusy)
-	} else {
+	default:
 		add("The admission lock is free.")
 	}
 	if e.Daemon.Running {
@@ -169,7 +177,9 @@ func (e explanation) lines() []string {
 func (e explanation) holderLines(add func(string, ...any)) {
 	h := e.Holder
 	if h == nil {
-		if e.Daemon.Running && e.File.Error == "" {
+		if e.Occupancy == fleet.Taken || e.Occupancy == fleet.Reserved {
+			add("It is %s, by another host.", e.Occupancy)
+		} else if e.Daemon.Running && e.File.Error == "" {
 			add("It is free: nobody is in it, and nobody is on the way.")
 		} else {
 			add("Nobody is known to be in it, which proves nothing.")
@@ -216,12 +226,20 @@ func by(d fleet.Dispatcher) string {
 	return fmt.Sprintf(", written by %s (pid %d on %s)", orNone(d.Program), d.Pid, d.Host)
 }
 
+// at names a path of a node, if there are nodes.
+func at(node, path string) string {
+	if node == "" {
+		return path
+	}
+	return node + ":" + path
+}
+
 // fillings says what fills the slots that are not free.
 func fillings(slots []fleet.Slot) string {
 	var taken []string
 	for _, sl := range slots {
 		if sl.State != fleet.SlotFree {
-			taken = append(taken, fmt.Sprintf("%s %s by %s in %s", sl.Name, sl.State, sl.Member, sl.Tree))
+			taken = append(taken, fmt.Sprintf("%s %s by %s in %s", sl.Name, sl.State, sl.Member, at(sl.Node, sl.Tree)))
 		}
 	}
 	if len(taken) == 0 {

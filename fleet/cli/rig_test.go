@@ -190,7 +190,11 @@ func (r *rig) dispatch(tree string, args ...string) (fleet.Outcome, int) {
 // repo makes a git repository and gives its path.
 func (r *rig) repo(name string) string {
 	r.t.Helper()
-	path := filepath.Join(r.dir, "src", name)
+	return r.repoAt(filepath.Join(r.dir, "src", name))
+}
+
+func (r *rig) repoAt(path string) string {
+	r.t.Helper()
 	if err := os.MkdirAll(filepath.Join(path, "sub", "dir"), 0o755); err != nil {
 		r.t.Fatal(err)
 	}

@@ -187,17 +187,24 @@ func (l *Ledger) gaveUp(ctx context.Context, err error) error {
 
 // unreachable is why a call ends for which etcd had no answer, and that changed nothing.
 func (l *Ledger) unreachable(err error) *fleet.Refusal {
-	if d := l.distrust(); d != nil {
-		return fleet.Refuse(fleet.CodeClusterUnreachable, "etcd at %s does not trust this host, or is not trusted: %w", strings.Join(l.Endpoints, ", "), d).
+	why := l.silence()
+	if errors.As(why, new(distrustError)) {
+		return fleet.Refuse(fleet.CodeClusterUnreachable, "etcd does not trust this host, or is not trusted: %w", why).
 			WithHint("see ca, cert and key in [cluster]; nothing was changed, and members go on running")
 	}
-	return fleet.Refuse(fleet.CodeClusterUnreachable, "etcd does not answer at %s: %w", strings.Join(l.Endpoints, ", "), err).
+	return fleet.Refuse(fleet.CodeClusterUnreachable, "etcd does not answer: %w", silent{why, err}).
 		WithHint("nothing was changed, and members go on running; look at it with 'etcdctl --endpoints %s endpoint status'", strings.Join(l.Endpoints, ","))
 }
 
+// silent is err in other words.
+type silent struct{ why, err error }
+
+func (s silent) Error() string { return s.why.Error() }
+func (s silent) Unwrap() error { return s.err }
+
 // unknown is why a call ends whose request may yet be carried out.
 func (l *Ledger) unknown(what string, err error) *fleet.Refusal {
-	return fleet.Refuse(fleet.CodeOutcomeUnknown, "nobody knows whether %s: etcd does not answer at %s: %w", what, strings.Join(l.Endpoints, ", "), err).
+	return fleet.Refuse(fleet.CodeOutcomeUnknown, "nobody knows whether %s: etcd does not answer: %w", what, silent{l.silence(), err}).
 		WithHint("see 'fleetdeck reservations' once it does")
 }
 

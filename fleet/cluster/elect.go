@@ -82,7 +82,16 @@ func (l *Ledger) Campaign(ctx context.Context, c Candidate) (*Term, error) {
 		}
 	}()
 	e := concurrency.NewElection(session, strings.TrimSuffix(l.keys.keeper(), "/"))
-	if err := e.Campaign(standing, string(value)); err != nil {
+	// A candidate that is called off takes its key away first, however long etcd does not answer. That is not waited for: the key goes with
+	// the lease.
+	decided := make(chan error, 1)
+	go func() { decided <- e.Campaign(standing, string(value)) }()
+	select {
+	case err = <-decided:
+	case <-standing.Done():
+		err = standing.Err()
+	}
+	if err != nil {
 		t.End(ctx)
 		if ctx.Err() == nil && standing.Err() != nil {
 			err = errors.New("its lease ended while it stood for election")

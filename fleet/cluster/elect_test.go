@@ -30,6 +30,32 @@ func TestElection(t *testing.T) {
 	}
 }
 
+// A daemon that goes down while etcd is away waits for its candidate.
+func TestACandidateIsCalledOffThoughEtcdDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	etcd := oneNode(t)
+	kite := open(t, etcd.Endpoints())
+	crane := kite.again(t, func(o *Options) { o.Node = "crane" })
+	campaign(t, kite)
+	ctx, callOff := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() {
+		_, err := crane.Campaign(ctx, Candidate{Node: "crane"})
+		over <- err
+	}()
+	await(t, "crane stands for election", func() bool { return kite.count(t, kite.keys.keeper()) == 2 })
+	etcd.Kill(0)
+	callOff()
+	select {
+	case err := <-over:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("campaign: %v, want it called off", err)
+		}
+	case <-time.After(patient):
+		t.Errorf("it is waited for etcd")
+	}
+}
+
 func campaign(t *testing.T, l *Ledger, staff ...Staff) *Term {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), window)

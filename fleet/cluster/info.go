@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -9,6 +10,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"fleetdeck/fleet"
 )
@@ -40,7 +43,7 @@ func (l *Ledger) Info(ctx context.Context) fleet.ClusterInfo {
 	ids := make([]uint64, len(l.Endpoints))
 	var asking sync.WaitGroup
 	for i, url := range l.Endpoints {
-		asking.Go(func() { info.Endpoints[i], ids[i] = ask(ctx, c, url) })
+		asking.Go(func() { info.Endpoints[i], ids[i] = l.serves(ctx, c, url) })
 	}
 	asking.Wait()
 	by, failed := <-names, []string{}
@@ -60,11 +63,12 @@ func (l *Ledger) Info(ctx context.Context) fleet.ClusterInfo {
 	return info
 }
 
-func ask(ctx context.Context, c *clientv3.Client, url string) (e fleet.Endpoint, id uint64) {
+// serves asks a server how it is, and gives its id.
+func (l *Ledger) serves(ctx context.Context, c *clientv3.Client, url string) (e fleet.Endpoint, id uint64) {
 	e.URL = url
 	conn, err := c.Dial(url)
 	if err != nil {
-		e.Error = err.Error()
+		e.Error = l.told(url, err)
 		return e, 0
 	}
 	defer conn.Close()
@@ -76,7 +80,7 @@ func ask(ctx context.Context, c *clientv3.Client, url string) (e fleet.Endpoint,
 		e.LatencyMS = float64(time.Since(began).Microseconds()) / 1e3
 	}
 	if err != nil {
-		e.Error = err.Error()
+		e.Error = l.told(url, err)
 		return e, 0
 	}
 	id = res.Header.MemberId
@@ -86,6 +90,19 @@ func ask(ctx context.Context, c *clientv3.Client, url string) (e fleet.Endpoint,
 		e.Error = "it knows of no leader"
 	}
 	return e, id
+}
+
+// told says why a server that gave err is no use. That a time is over says least: then a connection of our own finds out.
+func (l *Ledger) told(url string, err error) string {
+	ctx, cancel := context.WithTimeout(context.Background(), glanceTime)
+	defer cancel()
+	switch why := reach(ctx, url, l.TLS); {
+	case why != nil:
+		return why.Error()
+	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
+		return errMute.Error()
+	}
+	return err.Error()
 }
 
 // memberNames are the names that the servers have for each other, where one says so.

@@ -58,6 +58,36 @@ func (l *Ledger) reserve(ctx context.Context, window time.Duration, draft ledger
 	return l.take(deciding, w, seen)
 }
 
+// Foresee gives the refusal that etcd would answer to a reservation of draft now, or nil. It changes nothing.
+func (l *Ledger) Foresee(ctx context.Context, window time.Duration, draft ledger.Draft) error {
+	asking, cancel := context.WithTimeout(ctx, window)
+	defer cancel()
+	w, err := l.want(draft)
+	if err != nil {
+		return err
+	}
+	seen, err := w.look(asking)
+	if err != nil {
+		return err
+	}
+	_, err = w.judge(seen)
+	if leaving, ok := err.(leavingError); ok {
+		return leaving.error
+	}
+	return err
+}
+
+// SlotsDiffer says so where the fleet goes by another slot table than this host, which is refused then.
+func (l *Ledger) SlotsDiffer(ctx context.Context) error {
+	res, err := read(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		return c.Get(ctx, l.keys.slots())
+	})
+	if err == nil && len(res.Kvs) > 0 {
+		_, err = l.sameSlots(res)
+	}
+	return err
+}
+
 // want is a reservation that is to be made.
 type want struct {
 	l     *Ledger

@@ -187,6 +187,9 @@ func (l *Ledger) diagnosed(err error) error {
 		return nil
 	}
 	r, said := fleet.RefusalOf(err), err.Error()
+	if s := (silent{}); errors.As(err, &s) {
+		said += ": " + s.err.Error()
+	}
 	if r == nil || r.Code != fleet.CodeClusterUnreachable {
 		return err
 	}

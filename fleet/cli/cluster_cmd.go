@@ -41,7 +41,7 @@ func newClusterInitCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "init", Short: "check etcd and write the fleet's slot table", Args: noArgs,
 		Long: `init makes sure that etcd answers, that this host may write below the fleet's prefix and that a lease ends when it
-should, which takes some seconds. Then it writes the slot table of this host's fleetdeck.toml, where the fleet has none. It may be
+should, which takes some seconds, and that no other host goes by this one's name. Then it writes the slot table of this host's fleetdeck.toml, where the fleet has none. It may be
 run again at any time, on every host.
 
 Where the fleet has another table the difference is shown, and nothing is changed. With --slots this host's takes its place,
@@ -63,6 +63,9 @@ unless a slot that would vanish is held.
 }
 
 func runClusterInit(ctx context.Context, s *session, replace bool) error {
+	if err := s.cluster.Join(ctx, s.presence()); err != nil {
+		return err
+	}
 	c, err := s.cluster.Init(ctx, s.conf.LockWait, replace, func(c cluster.Checked) {
 		if s.quiet {
 			return

@@ -79,3 +79,24 @@ func TestAHostWithAnotherSlotTableIsTold(t *testing.T) {
 		}
 	}
 }
+
+func TestDoctorTellsWhatAHostOfAClusterLacks(t *testing.T) {
+	t.Parallel()
+	etcd := etcdrun.Start(t, 1)
+	kite := newHost(t, etcd, "kite", "[cluster.spaces]\nnfs = \"/nowhere/nfs\"\n")
+	says := func(wants ...string) {
+		t.Helper()
+		stdout, stderr, _ := kite.fleetdeck("doctor")
+		for _, want := range wants {
+			if !strings.Contains(stdout, want) {
+				t.Errorf("doctor does not say %q: %s%s", want, stdout, stderr)
+			}
+		}
+	}
+	says("ok    cluster", "warn  space nfs: no directory /nowhere/nfs")
+	kite.setConfig(agents + twoSlots + clusterTable(etcd, "kite"))
+	says("fail  cluster: this host's [[slots]] are", "architect-2")
+	etcd.Kill(0)
+	says("fail  cluster: etcd does not answer", "connection refused")
+	etcd.Run(0)
+}

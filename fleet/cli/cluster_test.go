@@ -14,7 +14,8 @@ import (
 // the configuration says more of the cluster, or in tables of its own, is more.
 func newHost(t *testing.T, etcd *etcdrun.Cluster, node string, more ...string) *rig {
 	t.Helper()
-	r := newRig(t, strings.Replace(agents, `lock_wait = "10s"`, `lock_wait = "3s"`, 1)+fmt.Sprintf(`
+	// They share a machine, where each would take the others' agents for foreign.
+	r := newRig(t, strings.Replace(agents, `lock_wait = "10s"`, "lock_wait = \"3s\"\nforeign = false", 1)+fmt.Sprintf(`
 [[slots]]
 name = "architect-1"
 role = "architect"
@@ -190,9 +191,16 @@ func TestTwoDaemonsCannotBeOneNode(t *testing.T) {
 	if err := os.WriteFile(other.config, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, code := other.fleetdeck("up"); code == 0 || !strings.Contains(stderr, "another daemon goes by this node's name") {
-		t.Errorf("up: exit %d, %s, want a refusal that says why", code, stderr)
+	for _, args := range [][]string{{"up"}, {"cluster", "init"}} {
+		_, stderr, code := other.fleetdeck(args...)
+		if code != 2 || !strings.Contains(stderr, "another daemon goes by this node's name") || !strings.Contains(stderr, "a name of its own") {
+			t.Errorf("%v: exit %d, %s, want a refusal that says why", args, code, stderr)
+		}
 	}
+	if stdout, _, _ := other.fleetdeck("doctor"); !strings.Contains(stdout, "another daemon goes by this node's name") {
+		t.Errorf("doctor says %s", stdout)
+	}
+	kite.must(nil, "cluster", "init")
 	if err := os.WriteFile(other.config, own, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -150,7 +150,7 @@ func (s *session) ensureDaemon(ctx context.Context) (pid int, started bool, err 
 			if h, err := s.client.Health(ctx); err == nil {
 				return h.Pid, false, nil
 			}
-			return 0, false, fmt.Errorf("the daemon ended at once; its last words in %s: %s", logPath, lastLine(logPath))
+			return 0, false, endedAtOnce(cmd.ProcessState.ExitCode(), logPath)
 		case <-ctx.Done():
 			return 0, false, fmt.Errorf("the daemon does not answer: %w: see %s", herr, logPath)
 		case <-time.After(20 * time.Millisecond):
@@ -248,12 +248,37 @@ func (s *session) stopDaemon(ctx context.Context, members bool) (stopped bool, e
 	return true, nil
 }
 
-// lastLine is the last thing that a log says.
-func lastLine(path string) string {
+// endedError is a daemon that ended at once. Who started it ends with its code and its words.
+type endedError struct {
+	code       int
+	said, hint string
+}
+
+func (e *endedError) Error() string { return "the daemon ended at once: " + e.said }
+
+// endedAtOnce finds in the daemon's log why it ended, which it said last.
+func endedAtOnce(code int, path string) error {
+	e := &endedError{code: code, hint: "see " + path}
+	if e.code <= 0 { // by a signal, or for no reason
+		e.code = exitFailure
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return err.Error()
+		e.said = err.Error()
+		return e
 	}
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	return plain.Clean(lines[len(lines)-1], 400)
+	e.said = plain.Clean(lines[len(lines)-1], 400)
+	for i := len(lines) - 1; i >= 0; i-- {
+		if said, ok := strings.CutPrefix(lines[i], "fleetdeck: error: "); ok {
+			e.said = plain.Clean(said, 1000)
+			break
+		}
+		hint, ok := strings.CutPrefix(lines[i], "fleetdeck: hint: ")
+		if !ok {
+			break
+		}
+		e.hint = hint
+	}
+	return e
 }

@@ -62,12 +62,15 @@ func exitCode(err error) int {
 	var conf *config.Error
 	var missing *notFoundError
 	var silent *silentError
+	var ended *endedError
 	refusal := fleet.RefusalOf(err)
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &code):
 		return int(code)
+	case errors.As(err, &ended):
+		return ended.code
 	case errors.As(err, &usage), errors.As(err, &conf):
 		return exitUsage
 	case errors.As(err, &missing), errors.Is(err, tree.ErrNotFound):
@@ -113,12 +116,15 @@ func printError(w io.Writer, err error) {
 	hint := ""
 	var missing *notFoundError
 	var silent *silentError
+	var ended *endedError
 	if r := fleet.RefusalOf(err); r != nil {
 		hint = r.Hint
 	} else if errors.As(err, &missing) {
 		hint = missing.hint
 	} else if errors.As(err, &silent) {
 		hint = silent.hint()
+	} else if errors.As(err, &ended) {
+		hint = ended.hint
 	}
 	if hint != "" {
 		fmt.Fprintf(w, "fleetdeck: hint: %s\n", plain.Clean(hint, -1))

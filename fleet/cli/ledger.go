@@ -181,13 +181,38 @@ func (s *session) ofOneHost(why string) error {
 }
 
 // examineLedger says how what is not this host's file can be reached.
-func (s *session) examineLedger(add func(level, hint, format string, args ...any)) {
+func (s *session) examineLedger(ctx context.Context, add func(level, hint, format string, args ...any)) {
 	if s.cluster == nil {
 		return
 	}
-	if entries, err := s.ledger.Read(); err != nil {
+	entries, err := s.ledger.Read()
+	if err != nil {
 		add("fail", fmt.Sprintf("look at the end points in [cluster] of %s", s.conf.Path), "cluster: %v", err)
-	} else {
-		add("ok", "", "cluster %s: %d reservations of node %s", s.ledger.Path(), len(entries), s.conf.Cluster.Node)
+		return
 	}
+	add("ok", "", "cluster %s: %d reservations of node %s", s.ledger.Path(), len(entries), s.conf.Cluster.Node)
+	for _, e := range s.cluster.Info(ctx).Endpoints {
+		if trouble := e.Trouble(); trouble != "" {
+			add("warn", "", "etcd at %s: %s", e.URL, trouble)
+		}
+	}
+	asking, cancel := context.WithTimeout(ctx, s.conf.LockWait)
+	defer cancel()
+	for _, err := range []error{s.cluster.Join(asking, s.presence()), s.cluster.SlotsDiffer(asking)} {
+		if err != nil {
+			add("fail", hintOf(err), "cluster: %v", err)
+		}
+	}
+	for name, root := range s.conf.Cluster.Spaces {
+		if info, err := os.Stat(root); err != nil || !info.IsDir() {
+			add("warn", "mount it, or mend its path", "space %s: no directory %s", name, root)
+		}
+	}
+}
+
+func hintOf(err error) string {
+	if r := fleet.RefusalOf(err); r != nil {
+		return r.Hint
+	}
+	return ""
 }

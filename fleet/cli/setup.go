@@ -223,7 +223,7 @@ func examine(ctx context.Context, g *globals) []finding {
 	}
 	add("ok", "", "state directory %s", s.dir.Path)
 	examineLock(ctx, s, add)
-	s.examineLedger(add)
+	s.examineLedger(ctx, add)
 	s.examineFile(add)
 	if queue, err := keeper.OpenQueue(s.dir.Path); err != nil {
 		add("fail", "", "%v", err)

@@ -52,7 +52,8 @@ func (l *Ledger) there(ctx context.Context, p Presence) (mod int64, err error) {
 	}
 	var other Presence
 	if json.Unmarshal(res.Kvs[0].Value, &other) == nil && other.Daemon != p.Daemon {
-		return 0, fmt.Errorf("node %s of fleet %s: %w, on host %s: give each host a name of its own in [cluster] node", l.Node, l.Fleet, errTwice, other.Host)
+		return 0, fleet.Refuse(fleet.CodeBadRequest, "node %s of fleet %s: %w, on host %s", l.Node, l.Fleet, errTwice, other.Host).
+			WithHint("give each host a name of its own in [cluster] node")
 	}
 	return res.Kvs[0].ModRevision, nil
 }

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -121,6 +122,28 @@ func TestHostsShareTheirSlotsAndKeepTheirMembersThroughEtcdsAbsence(t *testing.T
 	for _, args := range [][]string{{"lock", "--", "true"}, {"repair"}} {
 		if _, stderr, code := kite.fleetdeck(args...); code != 2 || !strings.Contains(stderr, "etcd") {
 			t.Errorf("%v: exit %d, %s, want exit 2 that says why", args, code, stderr)
+		}
+	}
+}
+
+// A refusal of another host ends the command as one of this host does, and says whose path it speaks of.
+func TestARefusalOfAnotherHostEndsTheCommandAsOneOfThisHostDoes(t *testing.T) {
+	t.Parallel()
+	etcd := etcdrun.Start(t, 1)
+	kite, crane := newHost(t, etcd, "kite"), newHost(t, etcd, "crane")
+	plain := filepath.Join(crane.dir, "plain")
+	if err := os.Mkdir(plain, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"/nowhere/at/all", "--profile", "worker"}, {plain, "--profile", "worker"}, {crane.repo("api"), "--profile", "nobody"},
+		{crane.repo("api"), "--profile", "worker", "--role", "nothing"}, {crane.repo("web"), "--profile", "dies", "--wait"},
+	} {
+		_, own, want := crane.fleetdeck(append([]string{"dispatch"}, args...)...)
+		there := append([]string{"dispatch", "crane:" + args[0]}, args[1:]...)
+		_, stderr, code := kite.fleetdeck(there...)
+		if code != want || want == 0 || !strings.Contains(stderr, "node crane") {
+			t.Errorf("%v: exit %d, %s, want %d with the node named: %s", there, code, stderr, want, own)
 		}
 	}
 }

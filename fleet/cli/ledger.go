@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"fleetdeck/fleet/config"
 	"fleetdeck/fleet/daemon"
 	"fleetdeck/fleet/launch/process"
+	"fleetdeck/fleet/tree"
 )
 
 // chooseLedger is the one place where a fleet of one host and one of many part: everything else asks s.ledger.
@@ -95,7 +97,18 @@ func (s *session) carry(ctx context.Context, o cluster.Order) (fleet.Outcome, er
 	if err == nil && o.Wait {
 		out, err = d.Wait(ctx, out)
 	}
-	return out, err
+	return out, coded(err)
+}
+
+// coded gives err a code that its command's exit status can be told by on another host.
+func coded(err error) error {
+	switch {
+	case errors.Is(err, tree.ErrNotFound):
+		return fleet.Refuse(fleet.CodeNotFound, "%w", err)
+	case errors.Is(err, tree.ErrNotTree), errors.Is(err, tree.ErrUnusable):
+		return fleet.Refuse(fleet.CodeBadRequest, "%w", err)
+	}
+	return err
 }
 
 // recall finds out what became of an order that the daemon before this one took and did not answer.

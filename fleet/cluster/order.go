@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,6 +66,17 @@ func (a answer) result() (fleet.Outcome, error) {
 	return a.Outcome, nil
 }
 
+// from has a refusal say whose paths and profiles it speaks of.
+func (a *answer) from(node string) {
+	if a.Refusal == nil || strings.Contains(a.Refusal.Message, "node "+node) {
+		return
+	}
+	a.Refusal.Message = "on node " + node + ": " + a.Refusal.Message
+	if a.Outcome.Message != "" {
+		a.Outcome.Message = a.Refusal.Message
+	}
+}
+
 // Send has o carried out by node, and waits for its answer as long as ctx lasts, but no longer than window for a cluster that does not
 // take the order. The outcome is that of node's own dispatcher.
 func (l *Ledger) Send(ctx context.Context, window time.Duration, node string, o Order) (fleet.Outcome, error) {
@@ -90,6 +102,7 @@ func (l *Ledger) Send(ctx context.Context, window time.Duration, node string, o 
 	if err == nil {
 		l.revoke(after, lease)
 		a.Outcome.Tree = node + ":" + a.Outcome.Tree
+		a.from(node)
 		return a.result()
 	}
 	res, terr := l.txn(after, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(l.keys.order(node, id)), "=", mod)},

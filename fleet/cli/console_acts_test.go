@@ -234,7 +234,8 @@ func TestConsoleCarriesOutEveryActAndShowsWhatCameOfIt(t *testing.T) {
 		c.keys("T")
 		c.answers("y", "Restart this member?")
 		r.await("another is there", func() bool { m := memberIn(api); return m.ID != "" && m.ID != before })
-		occupied("restart", "api")
+		after := memberIn(api).ID
+		c.untilShown("restart", `· dev on agent · .*`+after[len(after)-7:])
 		c.keys("X")
 		c.answers("y", "Stop this member?")
 		c.untilShown("stop", `api .* free `)

@@ -52,9 +52,13 @@ type answer struct {
 }
 
 func answerOf(out fleet.Outcome, err error) answer {
-	a := answer{Outcome: out, Refusal: fleet.RefusalOf(err)}
-	if err != nil && a.Refusal == nil {
-		a.Refusal = fleet.Refuse(fleet.CodeInternal, "%w", err)
+	a := answer{Outcome: out}
+	if err == nil {
+		return a
+	}
+	a.Refusal = fleet.Refuse(fleet.CodeInternal, "%w", err)
+	if r := fleet.RefusalOf(err); r != nil { // err may say more than it
+		a.Refusal.Code, a.Refusal.Hint = r.Code, r.Hint
 	}
 	return a
 }
@@ -68,12 +72,13 @@ func (a answer) result() (fleet.Outcome, error) {
 
 // from has a refusal say whose paths and profiles it speaks of.
 func (a *answer) from(node string) {
-	if a.Refusal == nil || strings.Contains(a.Refusal.Message, "node "+node) {
+	if a.Refusal == nil {
 		return
 	}
-	a.Refusal.Message = "on node " + node + ": " + a.Refusal.Message
-	if a.Outcome.Message != "" {
-		a.Outcome.Message = a.Refusal.Message
+	for _, message := range []*string{&a.Refusal.Message, &a.Outcome.Message} {
+		if *message != "" && !strings.Contains(*message, "node "+node) {
+			*message = "on node " + node + ": " + *message
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,7 +29,7 @@ type procLock struct {
 var kinds = map[string]string{"FLOCK": "flock", "POSIX": "fcntl", "OFDLCK": "ofd"}
 
 // findHolders asks the kernel in two steps. The table of all locks says whether anybody holds this one, which is mostly
-// enough; but it names who took it, and that is wrong once the descriptor was inherited, and nobody for an
+// enough where the table is short; but it names who took it, and that is wrong once the descriptor was inherited, and nobody for an
 // open-file-description lock. The descriptors say who has it now, where we may read them.
 func findHolders(lockPath string) ([]sighting, error) {
 	info, err := os.Stat(lockPath)
@@ -42,12 +43,12 @@ func findHolders(lockPath string) ([]sighting, error) {
 	if !ok {
 		return nil, errors.New("no inode number")
 	}
-	table, err := os.ReadFile("/proc/locks")
+	table, whole, err := lockTable()
 	if err != nil {
 		return nil, err
 	}
-	locks := slices.DeleteFunc(parseLocks(table), func(l procLock) bool { return l.ino != stat.Ino })
-	if len(locks) == 0 {
+	locks := slices.DeleteFunc(table, func(l procLock) bool { return l.ino != stat.Ino })
+	if len(locks) == 0 && whole {
 		return nil, nil
 	}
 	pids, err := processes()
@@ -80,6 +81,29 @@ func findHolders(lockPath string) ([]sighting, error) {
 	}
 	slices.SortFunc(found, func(a, b sighting) int { return cmp.Compare(a.Pid, b.Pid) })
 	return found, nil
+}
+
+// lockTable reads the kernel's table of locks. It is shown a page at a time, and who lets go in between shifts the rest: only one that
+// left room on its page shows for certain every lock that was held all the time.
+func lockTable() (locks []procLock, whole bool, err error) {
+	const room = 256 // more than any lock takes
+	f, err := os.Open("/proc/locks")
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	var table []byte
+	page := make([]byte, os.Getpagesize())
+	for {
+		n, err := f.Read(page)
+		table = append(table, page[:n]...)
+		if errors.Is(err, io.EOF) {
+			return parseLocks(table), len(table) < len(page)-room, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+	}
 }
 
 // locksOf returns the kinds of lock that pid holds through its descriptors of the lock file.

@@ -67,7 +67,7 @@ func TestTwoConsolesShowTheSameBothMayActAndTheLoserOfARaceIsTold(t *testing.T) 
 			loser.answers("\x1b", "─ Refused ─")
 			same()
 		}
-		if n := len(r.alive()); n != len(trees) || len(r.starts()) != n {
+		if n := len(r.alive()); n != len(trees) || len(r.begun(n)) != n {
 			t.Errorf("%d members are alive, %d were started, want one a tree", n, len(r.starts()))
 		}
 	})

@@ -123,7 +123,7 @@ func TestAReadOnlyStateDirectoryIsShownAndNotWritten(t *testing.T) {
 	if alive := r.alive(); len(alive) != 1 || alive[0].ID != out.Member {
 		t.Errorf("alive: %+v, want %s", alive, out.Member)
 	}
-	if now, _ := r.fileState(); now != before || len(r.starts()) != 1 {
+	if now, _ := r.fileState(); now != before || len(r.begun(1)) != 1 {
 		t.Errorf("%d agents were started, and the file is %s", len(r.starts()), now)
 	}
 	late := r.open(120, 40)

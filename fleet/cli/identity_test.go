@@ -122,7 +122,7 @@ func TestADevMayNotSpawnByAnyWay(t *testing.T) {
 			if after != file || !os.SameFile(info, afterInfo) || !info.ModTime().Equal(afterInfo.ModTime()) {
 				t.Errorf("the reservation file changed: %q, then %q", file, after)
 			}
-			if len(r.starts()) != 2 || len(r.alive()) != 2 {
+			if len(r.begun(2)) != 2 || len(r.alive()) != 2 {
 				t.Errorf("started %v, alive %v; want the first two", r.starts(), r.alive())
 			}
 			if r.refusals() == loud {

@@ -116,7 +116,7 @@ func TestMembersInTmuxAreTrulyToldOfThroughEveryCrash(t *testing.T) {
 			}
 		}
 	}
-	if got := len(r.starts()); got != many-1 {
+	if got := len(r.begun(many - 1)); got != many-1 {
 		t.Errorf("%d workers were started, want %d", got, many-1)
 	}
 

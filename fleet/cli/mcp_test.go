@@ -249,7 +249,7 @@ func TestTheToolsActAsTheMemberThatCalls(t *testing.T) {
 			if after, now := r.fileState(); after != before || !now.ModTime().Equal(info.ModTime()) {
 				t.Errorf("the refused dev changed the reservation file: %q, then %q", before, after)
 			}
-			if len(r.starts()) != 2 || len(r.alive()) != 2 {
+			if len(r.begun(2)) != 2 || len(r.alive()) != 2 {
 				t.Errorf("started %v, alive %v; want the first two", r.starts(), r.alive())
 			}
 			if s := r.call(asDev, "fleet_whoami", nil); s.Failed || s.Structured["member"] != dev.Member || s.Structured["role"] != fleet.RoleDev {
@@ -336,6 +336,9 @@ func TestAnAgentAsksWhoItIsFromInside(t *testing.T) {
 				}
 			} else {
 				wantRefusal(t, "spawn", answers["fleet_spawn"], fleet.CodeNotAllowed)
+			}
+			if spawns { // it is accepted before it runs
+				r.await("the worker runs", func() bool { return len(r.starts()) > 0 })
 			}
 			if got := len(r.starts()); (got == 1) != spawns {
 				t.Errorf("%d workers were started", got)

@@ -218,6 +218,13 @@ func (r *rig) starts() []string {
 	return strings.Fields(string(data))
 }
 
+// begun waits until n agents have begun, which may be a moment after they are listed, and gives all that have.
+func (r *rig) begun(n int) []string {
+	r.t.Helper()
+	r.await(fmt.Sprintf("%d agents have begun", n), func() bool { return len(r.starts()) >= n })
+	return r.starts()
+}
+
 func (r *rig) members() []fleet.Member {
 	r.t.Helper()
 	var m []fleet.Member

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -233,14 +234,28 @@ func build() (string, error) {
 }
 
 // freeAddress is one on the loopback that nobody listens at. It is below those that systems give to whoever connects, so that none of the
-// many connections of a test has it before the node does.
+// many connections of a test has it before the node does, and as long as the test runs no other test is given it, of whatever package.
 func freeAddress(t testing.TB) string {
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		cache = filepath.Join(cache, "fleetdeck-test", "ports")
+		err = os.MkdirAll(cache, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
-		if err == nil {
+		port := 20000 + rand.IntN(12000)
+		claim := flock.New(filepath.Join(cache, strconv.Itoa(port)))
+		if ours, err := claim.TryLock(); err != nil || !ours {
+			continue
+		}
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			defer l.Close()
+			t.Cleanup(func() { claim.Close() })
 			return l.Addr().String()
 		}
+		claim.Close()
 	}
 	t.Fatal("no free port on the loopback")
 	return ""

@@ -41,8 +41,8 @@ func newClusterInitCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "init", Short: "check etcd and write the fleet's slot table", Args: noArgs,
 		Long: `init makes sure that etcd answers, that this host may write below the fleet's prefix and that a lease ends when it
-should, which takes some seconds, and that no other host goes by this one's name. Then it writes the slot table of this host's fleetdeck.toml, where the fleet has none. It may be
-run again at any time, on every host.
+should, which takes some seconds, and that no other host goes by this one's name. Then it writes the slot table of this host's
+fleetdeck.toml, where the fleet has none. It may be run again at any time, on every host.
 
 Where the fleet has another table the difference is shown, and nothing is changed. With --slots this host's takes its place,
 unless a slot that would vanish is held.
@@ -149,9 +149,7 @@ func runClusterStatus(ctx context.Context, s *session) error {
 	}
 	if err == nil {
 		r.Slots = s.fleetSlots(nodes)
-		if derr := s.cluster.SlotsDiffer(asking); derr != nil {
-			r.SlotsDiffer = derr.Error()
-		}
+		r.SlotsDiffer = s.slotsDiffer(asking)
 	} else if r.Error == "" {
 		r.Error = err.Error()
 	}
@@ -210,9 +208,6 @@ func (s *session) printCluster(r clusterReport) error {
 		return err
 	}
 	fmt.Fprintln(s.out)
-	if err := s.printSlots(r.Slots, time.Now()); err != nil || r.SlotsDiffer == "" {
-		return err
-	}
-	s.warn("this host is sent nobody: %s", r.SlotsDiffer)
-	return nil
+	s.warnOfSlots(r.SlotsDiffer)
+	return s.printSlots(r.Slots, time.Now())
 }

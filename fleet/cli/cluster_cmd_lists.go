@@ -15,7 +15,7 @@ const slotUnsure = "unsure"
 // slotRows adds to this host's slots who of the other hosts has them.
 func (s *session) slotRows(ctx context.Context, here []fleet.Slot) []fleet.Slot {
 	if s.cluster == nil {
-		return here
+		return append([]fleet.Slot{}, here...)
 	}
 	nodes, err := s.nodes(ctx)
 	if err == nil {
@@ -25,15 +25,23 @@ func (s *session) slotRows(ctx context.Context, here []fleet.Slot) []fleet.Slot 
 	return s.slotsUnsure(here)
 }
 
-// warnOfSlots says so where the fleet goes by another slot table than this host.
-func (s *session) warnOfSlots(ctx context.Context) {
+// slotsDiffer says so where the fleet goes by another slot table than this host, and is empty where it does not, or nobody can say.
+func (s *session) slotsDiffer(ctx context.Context) string {
 	if s.cluster == nil {
-		return
+		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.conf.LockWait)
 	defer cancel()
-	if r := fleet.RefusalOf(s.cluster.SlotsDiffer(ctx)); r != nil && r.Code == fleet.CodeSlotsDiffer {
-		s.warn("this host is sent nobody: %v", r)
+	r := fleet.RefusalOf(s.cluster.SlotsDiffer(ctx))
+	if r == nil || r.Code != fleet.CodeSlotsDiffer {
+		return ""
+	}
+	return r.Message
+}
+
+func (s *session) warnOfSlots(differ string) {
+	if differ != "" {
+		s.warn("this host is sent nobody: %s", differ)
 	}
 }
 

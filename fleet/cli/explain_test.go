@@ -312,3 +312,14 @@ func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
+
+func TestAListOfNothingIsAnEmptyListInJSON(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agents)
+	r.must(nil, "up")
+	for _, list := range [][]string{{"members"}, {"trees"}, {"slots"}, {"reservations"}, {"queue", "ls"}} {
+		if out, stderr, code := r.fleetdeck(append(list, "--json")...); code != 0 || strings.TrimSpace(out) != "[]" {
+			t.Errorf("%v: exit %d, %q, %s, want []", list, code, out, stderr)
+		}
+	}
+}

@@ -248,7 +248,7 @@ and the tree is that of the host that has the slot, NODE:PATH. While etcd does n
 				return err
 			}
 			rows := s.slotRows(cmd.Context(), slots)
-			s.warnOfSlots(cmd.Context())
+			s.warnOfSlots(s.slotsDiffer(cmd.Context()))
 			if g.json {
 				return g.printJSON(rows)
 			}

@@ -71,9 +71,6 @@ func (l *Ledger) Foresee(ctx context.Context, window time.Duration, draft ledger
 		return err
 	}
 	_, err = w.judge(seen)
-	if leaving, ok := err.(leavingError); ok {
-		return leaving.error
-	}
 	return err
 }
 
@@ -105,6 +102,8 @@ type want struct {
 
 // leavingError is a refusal that will not stand for long: who is in the way has ended.
 type leavingError struct{ error }
+
+func (e leavingError) Unwrap() error { return e.error }
 
 func (l *Ledger) want(draft ledger.Draft) (*want, error) {
 	w := &want{l: l, ended: map[string]bool{}, grace: draft.Grace, renew: draft.Renew, hold: hold{
@@ -260,11 +259,7 @@ func (w *want) choose(taken *clientv3.GetResponse, mine *hold) (string, error) {
 func (l *Ledger) take(ctx context.Context, w *want, seen *clientv3.TxnResponse) (fleet.Entry, error) {
 	for {
 		r, err := w.judge(seen)
-		leaving, isLeaving := err.(leavingError)
-		if isLeaving {
-			err = leaving.error
-		}
-		if (isLeaving || errors.Is(err, errAbsent)) && pause(ctx) { // the host answers its socket, so it may be here in a moment
+		if (errors.As(err, new(leavingError)) || errors.Is(err, errAbsent)) && pause(ctx) { // the host answers its socket, so it may be here in a moment
 			again, lerr := w.look(ctx)
 			if lerr == nil {
 				seen = again
